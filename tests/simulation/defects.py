@@ -40,7 +40,7 @@ class Defect(NamedTuple):
 DEFECTS: Final = (
     Defect(
         "an empty answer of the source is an empty log",
-        "copy/source/fetcher.py",
+        "copy/source/fetch_answers.py",
         "empty_to := next_batch(self._aside, node, source, cursor.at, cursor.expected)",
         "empty_to := cursor.range.end",
         "empty remote read",
@@ -139,7 +139,7 @@ DEFECTS: Final = (
     ),
     Defect(
         "the last offset of a range is left out",
-        "copy/source/fetcher.py",
+        "copy/source/fetch_answers.py",
         "elif cursor.at >= cursor.range.end and fetched.error",
         "elif cursor.at >= cursor.range.end - 1 and fetched.error",
     ),
@@ -200,16 +200,16 @@ DEFECTS: Final = (
     ),
     Defect(
         "an error of a fetch is an empty answer",
-        "copy/source/fetcher.py",
-        "        elif fetched.error != NONE:\n            self._judge_error(cursor, fetched.error)\n",
+        "copy/source/fetch_answers.py",
+        "        elif fetched.error != NONE:\n            self.judge_error(cursor, fetched.error)\n",
         "        elif fetched.error != NONE:\n            batches = [gap(cursor.at, cursor.range.end)]\n",
         "refuse",
     ),
     Defect(
         "an error of one partition is not looked at in Produce",
         "copy/target/produce/pipeline.py",
-        "entry.error_code,\n                    entry.base_offset",
-        "0,\n                    entry.base_offset",
+        "entry.error_code,\n                entry.base_offset",
+        "0,\n                entry.base_offset",
         "refuse",
     ),
     Defect(

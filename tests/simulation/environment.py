@@ -34,7 +34,6 @@ import kafka_ferry.copy.task
 import kafka_ferry.spark.query as query
 import kafka_ferry.spark.recount
 import kafka_ferry.state as state
-import kafka_ferry.wire.cluster
 import kafka_ferry.wire.partitions.fetch
 import kafka_ferry.wire.silent_brokers
 from kafka_ferry.config import Cluster, kafka_python_config
@@ -45,6 +44,7 @@ from kafka_ferry.spark.checkpoint import QueryCheckpoint, StartRanges
 from kafka_ferry.verify.expectations import judge
 from kafka_ferry.verify.verdict import ExpectationResult
 from kafka_ferry.wire import pool
+from kafka_ferry.wire.connections import brokers
 from tests.simulation.brokers.connection import Network, Select, SimConnection
 from tests.simulation.world import Killed, Process, Task, World
 
@@ -335,7 +335,7 @@ def simulated(network: Network, spark: Spark, seed: int) -> Iterator[None]:
     ids = random.Random(seed)
     random.seed(seed)
     pool._POOL.forget()
-    kafka_ferry.copy.task._OUTAGES.clear()
+    kafka_ferry.copy.task.outage_of.cache_clear()
     threads = SimpleNamespace(Thread=Thread, Event=Event, Lock=threading.Lock)
     queues = SimpleNamespace(Queue=Queue, Empty=queue.Empty, Full=queue.Full)
     replaced: list[tuple[Any, str, Any]] = [
@@ -344,9 +344,9 @@ def simulated(network: Network, spark: Spark, seed: int) -> Iterator[None]:
         (time, "time_ns", lambda: int(world.wall() * 1e9)),
         (time, "sleep", partial(_sleep, world, time.sleep)),
         (uuid, "uuid4", lambda: uuid.UUID(int=ids.getrandbits(128))),
-        (kafka_ferry.wire.cluster, "Connection", SimConnection),
+        (brokers, "Connection", SimConnection),
         (kafka_ferry.wire.silent_brokers, "Connection", SimConnection),
-        (kafka_ferry.wire.cluster, "ThreadPoolExecutor", Pool),
+        (brokers, "ThreadPoolExecutor", Pool),
         (kafka_ferry.wire.silent_brokers, "ThreadPoolExecutor", Pool),
         (kafka_ferry.copy.target.transaction, "ThreadPoolExecutor", Pool),
         (kafka_ferry.wire.partitions.fetch, "select", Select),

@@ -39,6 +39,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/groups/alignment/test_align.py": "groups/alignment: aligned_runs record_digests walk",
     "unit/groups/spark/test_rewrite.py": "groups/spark: placement",
     "unit/ledger/test_fuzz.py": "ledger: rows",
+    "unit/ledger/test_record.py": "ledger: copied_range",
     "unit/ledger/test_table.py": "ledger: claims proofs",
     "unit/oauth/test_tokens.py": "oauth: token_endpoint",
     "unit/plan/backfill/test_make_plan.py": "plan/backfill: topic_backfill",
@@ -73,10 +74,11 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/verify/expectations/test_user_expectations.py": "verify/expectations: user_files",
     "unit/verify/test_reconciliation.py": "verify: incarnations",
     "unit/wire/access/test_answers.py": "wire: any_broker; wire/access: acls quotas scram_users",
+    "unit/wire/connections/test_connection.py": "wire/connections: versions",
     "unit/wire/groups/test_groups.py": "wire/groups: coordinators offsets share_groups",
-    "unit/wire/test_answers.py": "wire/connections: questions; wire/partitions: ends list_offsets; "
+    "unit/wire/test_answers.py": "wire: produce; wire/connections: questions; wire/partitions: ends list_offsets; "
     "wire/transactions: committed_offsets markers producer",
-    "unit/wire/test_cluster.py": "wire: partition_leader pool",
+    "unit/wire/test_cluster.py": "wire: partition_leader pool; wire/connections: brokers",
     # Borders: real brokers, Spark and the command line.
     "integration/sync_topics/test_access.py": "control: access",
     "integration/verify/test_append_missing.py": "runs/repair: append_missing audit_findings "
@@ -92,9 +94,9 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/verify/test_ledger_authors.py": "runs/provenance: authors",
     "integration/runs/test_cli.py": "cli/commands: lag",
     "integration/copy/test_copy.py": "control: positions; copy: task; "
-    "copy/source: cursor fetcher prefetch reader; "
-    "copy/target: progress record_writer transaction transaction_members transactional_writer translated writer "
-    "writer_settings; "
+    "copy/source: fetch_answers fetcher prefetch reader; "
+    "copy/target: position_commit progress record_writer transaction transaction_members transactional_writer "
+    "translated writer writer_settings; "
     "wire/partitions: fetch",
     "integration/copy/test_distance.py": "copy/source: fetch_pipeline; wire/partitions: partition_log scan",
     "integration/sync_groups/test_emitting.py": "control: compacted; runs/sync_groups: mm2_topics; "
@@ -117,7 +119,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/situations/test_one_file.py": "runs/state: one_file",
     "integration/runs/test_plan_diff.py": "runs/plan: discover log_sizes remote_records",
     "integration/preserved/test_copy.py": "copy/target/preserved: gap_filler records",
-    "integration/preserved/test_crash.py": "copy/target/preserved: uncommitted_tail",
+    "integration/preserved/test_crash.py": "copy/target/preserved: adoption uncommitted_tail",
     "integration/preserved/test_proof.py": "copy/target/preserved: log_starts",
     "integration/verify/test_repair.py": "runs/repair: give_up",
     "integration/sync_topics/test_replica_placement.py": "control: replica_assignment",

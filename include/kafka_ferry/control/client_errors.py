@@ -47,7 +47,7 @@ _DENIED: Final = frozenset(
 
 @contextmanager
 def as_ours(alias: str, doing: str, *needed: Right) -> Iterator[None]:
-    """Raises confluent-kafka's exceptions in the body as ``as_ferry_error`` translates them."""
+    """Raise confluent-kafka's exceptions in the body as ``as_ferry_error`` translates them."""
     try:
         yield
     except KafkaException as raised:

@@ -20,7 +20,7 @@ from kafka_ferry.control.client_errors import as_ours
 from kafka_ferry.control.log_bounds import read_log_bounds
 from kafka_ferry.control.portions import ask_in_portions
 from kafka_ferry.control.replica_assignment import racks_of, replicas_of, to_create, to_grow
-from kafka_ferry.control.topic_configs import to_alter, topic_configs
+from kafka_ferry.control.topic_configs import to_alter, with_configs
 from kafka_ferry.control.wire_admin import WireAdmin
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
 from kafka_ferry.model.changes import ConfigChange
@@ -121,17 +121,8 @@ class ClusterControl:
                     continue
                 if name not in configs:
                     raise ClusterUnreachable(f"{self.alias} does not know {name} everywhere yet.")
-                sets = topic_configs(configs[name])
-                topics[name] = Topic(
-                    name=name,
-                    topic_id=topic_id,
-                    partitions=len(replicas),
-                    replicas=replicas,
-                    configs=sets.configs,
-                    overrides=sets.overrides,
-                    dynamic=sets.dynamic,
-                    defaults=sets.defaults,
-                )
+                topic = Topic(name, topic_id, len(replicas), replicas=replicas)
+                topics[name] = with_configs(topic, configs[name])
             if sum(topic.partitions for topic in topics.values()) > partitions_max:
                 break
         return topics, refused
@@ -286,13 +277,10 @@ class ClusterControl:
         """
         unknown = set()
         for some in batched(sorted(names), _TOPICS_AT_ONCE):
-            with self._errors("describing topics"):
-                futures = self._admin.describe_topics(
-                    TopicCollection(list(some)), request_timeout=at_most(_TIMEOUT_S)
-                )
-            for error_of, error in self._each("describing", "READ", futures).items():
-                if getattr(error, "code", None) == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    unknown.add(error_of)
+            errors = self._each("describing", "READ", self._ask_topics(some))
+            for name, error in errors.items():
+                if _is_unknown(error):
+                    unknown.add(name)
                 elif not isinstance(error, AccessDenied):
                     raise error
         return unknown
@@ -356,10 +344,7 @@ class ClusterControl:
         self, names: Sequence[str]
     ) -> tuple[dict[str, tuple[str, tuple[tuple[int, ...], ...]]], dict[str, FerryError]]:
         """The id of each topic, and each partition's replicas; and errors as of ``_answers_of_existing``."""
-        with self._errors("describing topics"):
-            futures = self._admin.describe_topics(
-                TopicCollection(list(names)), request_timeout=at_most(_TIMEOUT_S)
-            )
+        futures = self._ask_topics(names)
         topics, refused = self._answers_of_existing("describing the topic", "READ", futures)
         described = {}
         for name, topic in topics.items():
@@ -368,6 +353,13 @@ class ClusterControl:
             topic_id = "" if topic_id == _NO_TOPIC_ID else topic_id
             described[name] = (topic_id, replicas_of(topic.partitions))
         return described, refused
+
+    def _ask_topics(self, names: Iterable[str]) -> Mapping[str, Future[Any]]:
+        with self._errors("describing topics"):
+            futures: Mapping[str, Future[Any]] = self._admin.describe_topics(
+                TopicCollection(list(names)), request_timeout=at_most(_TIMEOUT_S)
+            )
+        return futures
 
     def _ask_configs(self, names: Iterable[str]) -> Mapping[ConfigResource, Future[Any]]:
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
@@ -399,7 +391,7 @@ class ClusterControl:
                 with self._errors(f"{doing} {name}", Right.topic(operation, name)):
                     answers[name] = future.result()
             except FerryError as error:
-                if getattr(error, "code", None) == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                if _is_unknown(error):
                     continue
                 if error.transient:
                     raise
@@ -441,6 +433,11 @@ class ClusterControl:
 def exists_already(error: FerryError) -> bool:
     """Whether a topic was not created because it exists."""
     return isinstance(error, BrokerError) and error.code == KafkaError.TOPIC_ALREADY_EXISTS
+
+
+def _is_unknown(error: FerryError) -> bool:
+    """Whether a broker says that there is no such topic."""
+    return isinstance(error, BrokerError) and error.code == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
 def _raise_first(refused: Mapping[str, FerryError]) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kafka_ferry.config import Cluster
+from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.positions import Position, position_group, position_of
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import connect
@@ -21,9 +24,12 @@ def read_positions(target: Cluster, flow: str) -> dict[TopicPartition, Position]
         ClusterUnreachable: if the target does not answer for a minute.
     """
     with connect(target) as cluster:
-        return {
-            tp: position_of(committed.offset, committed.metadata, committed.leader_epoch)
-            for tp, committed in committed_offsets(
-                cluster, position_group(flow), stable=False
-            ).items()
-        }
+        return positions_of(committed_offsets(cluster, position_group(flow), stable=False))
+
+
+def positions_of(committed: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, Position]:
+    """The positions that a flow's group has committed, by *target* partition."""
+    return {
+        tp: position_of(entry.offset, entry.metadata, entry.leader_epoch)
+        for tp, entry in committed.items()
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, Final
 
 from confluent_kafka.admin import (
@@ -16,6 +16,7 @@ from confluent_kafka.admin import (
 
 from kafka_ferry.config.types.topic_configs import canonical
 from kafka_ferry.model.changes import ConfigChange
+from kafka_ferry.model.cluster_state import Topic
 
 _OF_TOPIC: Final = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 # Brokers before 1.1 only say whether a value is the default; any other value is the topic's own.
@@ -28,22 +29,8 @@ _OF_BROKERS: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TopicConfigs:
-    """The config attributes of ``Topic``, in fields of the same names."""
-
-    configs: Mapping[str, str]
-    overrides: frozenset[str]
-    dynamic: frozenset[str]
-    defaults: frozenset[str]
-
-
-def topic_configs(entries: Mapping[str, Any]) -> TopicConfigs:
-    """Reads a broker's answer about a topic.
-
-    Args:
-        entries: confluent-kafka's ``ConfigEntry`` by name.
-    """
+def with_configs(topic: Topic, entries: Mapping[str, Any]) -> Topic:
+    """The topic with its configs by a broker's answer, confluent-kafka's ``ConfigEntry`` by name."""
     values = {
         name: canonical(name, entry.value)
         for name, entry in entries.items()
@@ -54,7 +41,8 @@ def topic_configs(entries: Mapping[str, Any]) -> TopicConfigs:
         for name, entry in entries.items()
         if name in values and not entry.is_read_only and not entry.is_sensitive
     ]
-    return TopicConfigs(
+    return replace(
+        topic,
         configs=values,
         overrides=frozenset(entry.name for entry in settable if _is_own(entry)),
         dynamic=frozenset(entry.name for entry in settable if entry.source in _OF_BROKERS),

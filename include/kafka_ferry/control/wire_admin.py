@@ -39,7 +39,7 @@ from kafka_ferry.wire.error_codes import LEADER_NOT_AVAILABLE
 from kafka_ferry.wire.groups.groups import list_groups
 from kafka_ferry.wire.partition_leader import topic_id_text
 from kafka_ferry.wire.partitions.by_leader import ask_leaders
-from kafka_ferry.wire.partitions.list_offsets import EARLIEST, LATEST, ask_offsets
+from kafka_ferry.wire.partitions.list_offsets import EARLIEST, LATEST, offsets_question
 
 # Later versions no longer say what the principal may do on the cluster.
 _WITH_OPERATIONS: Final = 10
@@ -141,7 +141,7 @@ class WireAdmin:
         request_timeout: float = 0,
         validate_only: bool = False,
     ) -> _Futures:
-        """Sets and deletes configs of topics."""
+        """Set and delete configs of topics."""
         by_name = {resource.name: resource for resource in resources}
         altered = [
             _Altered(
@@ -178,7 +178,7 @@ class WireAdmin:
         request_timeout: float = 0,
         validate_only: bool = False,
     ) -> _Futures:
-        """Creates topics."""
+        """Create topics."""
         new_topics = [
             _NewTopic(
                 name=topic.topic,
@@ -209,7 +209,7 @@ class WireAdmin:
         operation_timeout: float,
         request_timeout: float = 0,
     ) -> _Futures:
-        """Adds partitions to topics."""
+        """Add partitions to topics."""
         additions = [
             _More(
                 name=topic.topic,
@@ -234,7 +234,7 @@ class WireAdmin:
     def delete_topics(
         self, topics: Sequence[str], *, operation_timeout: float, request_timeout: float = 0
     ) -> _Futures:
-        """Deletes topics."""
+        """Delete topics."""
         answer = self._change(
             DeleteTopicsRequest(topic_names=list(topics), timeout_ms=_ms(operation_timeout))
         )
@@ -267,7 +267,7 @@ class WireAdmin:
             answers = ask_leaders(
                 wire,
                 {tp: leader.node for tp, leader in leaders.items() if leader.node >= 0},
-                lambda node, some: ask_offsets(
+                lambda node, some: offsets_question(
                     wire, node, {tp: times[tp] for tp in some}, isolation_level.value
                 ),
                 _PARTITIONS_AT_ONCE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka.partitioner.default import murmur2
 
@@ -29,7 +29,10 @@ from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partition_leader import topics_request
 from kafka_ferry.wire.partitions.partition_log import leader_of, partition_log
 from kafka_ferry.wire.partitions.scan import committed_batches, retried_batches, stored_batches
-from kafka_ferry.wire.transactions.producer import produce
+from kafka_ferry.wire.produce import produce
+
+if TYPE_CHECKING:
+    from kafka_ferry.control.topic_records import NewRecord
 
 _MAX_BYTES: Final = 900_000
 _UNCOMPRESSED: Final = 0
@@ -61,19 +64,6 @@ class WireRecord(NamedTuple):
     def value(self) -> bytes | None:
         """Its value; None of a tombstone."""
         return key_value_of(self.record[3])[1]
-
-
-class Unwritten(Protocol):
-    """``topic_records.NewRecord``."""
-
-    @property
-    def key(self) -> bytes: ...  # noqa: D102
-    @property
-    def value(self) -> bytes | None: ...  # noqa: D102
-    @property
-    def partition(self) -> int | None: ...  # noqa: D102
-    @property
-    def at(self) -> int | None: ...  # noqa: D102
 
 
 def read_partition(
@@ -113,7 +103,7 @@ def read_partition(
         yield log.end
 
 
-def append(cluster: Cluster, topic: str, records: Sequence[Unwritten]) -> None:
+def append(cluster: Cluster, topic: str, records: Sequence[NewRecord]) -> None:
     """``topic_records.append_records``."""
     with connect(cluster, "producer") as wire:
         chosen: dict[int, list[Record]] = {}

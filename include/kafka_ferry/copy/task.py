@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import LIMITING_CONFIGS, BatchFilter, TopicLimits
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 # Smaller answers would only cost more requests.
 _LEAST_FETCH: Final = 64 * 1024
-# Of the run whose tasks this process has last carried out.
-_OUTAGES: Final[dict[tuple[str, str], Outage]] = {}
 
 
 def copy_for_flow(
@@ -68,16 +67,8 @@ def copy_for_flow(
     backfilled = Backfilled(flow, run, ranges) if ranges[0].backfill else None
     limits = _limits(flow, ranges[0])
     recovery = LedgerRecovery(flow)
-    rules = ReadRules(
-        max_bytes=_fetch_bytes(flow, rate),
-        wait_s=limits.wait_s,
-        committed=flow.isolation_level == "read_committed",
-        # Records that old expire while they are copied: the ledger names them, and so does the proof.
-        skip_lost=flow.on_source_truncation == "continue" or backfilled is not None,
-        rewind=limits.rewind,
-        # Before anything is read, the writer has asked for all of them.
-        limits_by_topic=limits_by_topic.known,
-    )
+    # Before anything is read, the writer has asked for the limits of all topics.
+    rules = _read_rules(flow, ranges[0], limits, rate, limits_by_topic.known)
     changed = ChangedRanges(flow, ranges, changes)
 
     def read(starts: Mapping[Range, Position]) -> Reader:
@@ -94,7 +85,7 @@ def copy_for_flow(
     with retry_for(limits.wait_s):
         writer = _writer(flow, settings, ranges[0], backfilled)
         try:
-            outage = _outage_of(flow, run)
+            outage = outage_of(flow.name, run)
             first, *rest = copy_ranges(ranges, read, writer, limits, rate, outage)
             return [replace(first, late_schemas=changed.late_schemas), *rest]
         finally:
@@ -115,13 +106,29 @@ def _limits(flow: Flow, one: Range) -> Limits:
     )
 
 
-def _outage_of(flow: Flow, run: str) -> Outage:
+def _read_rules(
+    flow: Flow,
+    one: Range,
+    limits: Limits,
+    rate: RateLimit | None,
+    limits_by_topic: Mapping[str, TopicLimits],
+) -> ReadRules:
+    """How ranges are read that are all written as ``one`` of them is."""
+    return ReadRules(
+        max_bytes=_fetch_bytes(flow, rate),
+        wait_s=limits.wait_s,
+        committed=flow.isolation_level == "read_committed",
+        # Records that old expire while they are copied: the ledger names them, and so does the proof.
+        skip_lost=flow.on_source_truncation == "continue" or one.backfill is not None,
+        rewind=limits.rewind,
+        limits_by_topic=limits_by_topic,
+    )
+
+
+@lru_cache(maxsize=1)
+def outage_of(flow: str, run: str) -> Outage:  # noqa: ARG001
     """What the tasks of a run in this process share: otherwise each would wait for a target that is gone."""
-    key = flow.name, run
-    if key not in _OUTAGES:
-        _OUTAGES.clear()
-        _OUTAGES[key] = Outage()
-    return _OUTAGES[key]
+    return Outage()
 
 
 def _writer(

@@ -1,10 +1,10 @@
 """The ledger: what was copied from where to where, written with the data, projected into a table."""
 
+from kafka_ferry.ledger.copied_range import CopiedRange
 from kafka_ferry.ledger.record import (
     AcceptedRange,
     AppliedEntry,
     BackfillEntry,
-    CopiedRange,
     CopyingEntry,
     Entry,
     FilesEntry,

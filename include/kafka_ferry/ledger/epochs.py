@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kafka_ferry.batches.epochs import EpochHistory, EpochSpan, add_span
-from kafka_ferry.ledger.record import CopiedRange
+from kafka_ferry.ledger.copied_range import CopiedRange
 
 
 def epoch_history(ranges: Iterable[CopiedRange]) -> EpochHistory:

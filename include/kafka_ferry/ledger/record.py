@@ -20,24 +20,18 @@ from __future__ import annotations
 from typing import Annotated, Final, Literal
 
 import xxhash
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
+from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
-from kafka_ferry.batches import Segment
-from kafka_ferry.batches.epochs import EpochSpan
 from kafka_ferry.errors import FerryError
+from kafka_ferry.ledger.copied_range import CopiedRange, Int32, Int64, LedgerModel
 from kafka_ferry.model.changes import AclChange, QuotaChange, UserChange
 from kafka_ferry.model.cluster_state import Mark
-from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.run_options import Window
 from kafka_ferry.model.waits import NO_WAITS, Waits
 
 VERSION: Final = 1
 _LEDGER: Final = "ferry-ledger."
 _INTERNAL: Final = ".internal"
-
-# Kafka's integer types, for which the ledger's table has columns.
-_Int32 = Annotated[int, Field(ge=0, lt=2**31)]
-_Int64 = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class LedgerError(FerryError):
@@ -52,110 +46,11 @@ class LedgerError(FerryError):
         self.transient = transient
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class CopiedRange(_Model):
-    """The source offsets ``[start, end)`` of one partition that one transaction accounted for.
-
-    ``end - start == records + sum(reasons.values())``, always. That is not checked here, where an error
-    would stop every run, but by the verification, which names the range.
-
-    Attributes:
-        topic: the source's topic.
-        topic_id: its id on the source (KIP-516).
-        partition: the partition, on both clusters.
-        remote_topic: the topic on the target.
-        remote_topic_id: its id on the target.
-        start: first source offset.
-        end: source offset after the last one.
-        records: records written to the target.
-        bytes: bytes of their batches, including headers, as compressed.
-        batches: batches written.
-        reasons: offsets without a record on the target, by reason.
-        rebuilt: batches that could not be copied unopened, by reason.
-        segments: the offset map, ascending in both offsets.
-        digest: of the batches as they were sent, or as adopted ones are on the target (``RangeDigest``).
-        lost: the intervals ``(start, end)`` of source offsets that retention or DeleteRecords had
-            taken before they were copied; their sum is ``reasons["lost"]``.
-        leader_epoch: the source's leader epoch of the last batch, of an empty range of the last one before it; -1
-            where it is not known.
-        epochs: the leader epochs of its batches, each with the source offsets from and to which they are of it;
-            none where all are of ``leader_epoch``, or where that is not known.
-        rewound_from: the position before it was set back to ``start``, because the source's log
-            had been truncated to there (an unclean leader election); -1 where it was not.
-        preserved: whether the records kept their offsets. They were written before this entry then,
-            and not in its transaction.
-        producer: the producer that wrote them then, as of ``end``.
-        adopted: how many of the records were written by an earlier attempt, whose entry is missing, or
-            by another mirror: they were compared with the source's one by one.
-        origins: the ids of all clusters that the topic's records came through, the source's too.
-        begin: what ``topics.start`` said, where copying of the partition began by that at ``start``.
-        transform: the fingerprint of the rule that the records went through; "" where they were copied as
-            they are.
-        schema_ids: which parts of the records got the ids of schemas on the target, such as ``key+value``, with
-            the fingerprint of how; "" where none did.
-        compared: the intervals ``(start, end)`` of *target* offsets that were compared when the range was taken
-            over from another mirror; records there that are in no segment are the other mirror's duplicates, or
-            the source no longer had them.
-        remote_epoch: the *target's* leader epoch of what was compared last then; -1 where it is not known, or the
-            flow has written the range itself.
-        letters: where the dead letter topic has its dead-lettered records, by source offsets: written in the same
-            transaction.
-        rule_counts: what the rule did, in how many records (``batches.rule_counts``); those that it has left out have
-            the reason ``filtered``.
-    """
-
-    topic: str
-    topic_id: str
-    partition: _Int32
-    remote_topic: str
-    remote_topic_id: str
-    start: _Int64
-    end: _Int64
-    records: _Int64
-    bytes: _Int64
-    batches: _Int64
-    reasons: dict[str, _Int64] = {}
-    rebuilt: dict[str, _Int64] = {}
-    segments: tuple[Segment, ...] = ()
-    digest: str
-    lost: tuple[tuple[int, int], ...] = ()
-    leader_epoch: int = Field(-1, ge=-1, lt=2**31)
-    epochs: tuple[EpochSpan, ...] = ()
-    rewound_from: int = Field(-1, ge=-1, lt=2**63)
-    preserved: bool = False
-    producer: ProducerState | None = None
-    adopted: _Int64 = 0
-    origins: tuple[str, ...] = ()
-    begin: str = ""
-    transform: str = ""
-    schema_ids: str = ""
-    compared: tuple[tuple[int, int], ...] = ()
-    remote_epoch: int = Field(-1, ge=-1, lt=2**31)
-    letters: tuple[Segment, ...] = ()
-    rule_counts: dict[str, _Int64] = {}
-
-    @property
-    def target_end(self) -> int:
-        """The *target* offset up to which it accounts for the log; -1 where it says nothing of that."""
-        ends = [target + records for _, target, records in self.segments]
-        return max([*ends, *(end for _, end in self.compared)], default=-1)
-
-    @field_validator("segments", "lost", "compared", "letters")
-    @classmethod
-    def _are_offsets(cls, runs: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
-        if not all(0 <= number < 2**63 for run in runs for number in run):
-            raise ValueError("a number that is not an offset")
-        return runs
-
-
-class _Entry(_Model):
+class _Entry(LedgerModel):
     version: Literal[1] = VERSION
     flow: str
     run: str
-    at: _Int64 = Field(description="milliseconds since 1970")
+    at: Int64 = Field(description="milliseconds since 1970")
 
 
 class RunEntry(_Entry):
@@ -170,7 +65,7 @@ class RunEntry(_Entry):
     """
 
     type: Literal["run"] = "run"
-    writers: _Int32 = Field(gt=0)
+    writers: Int32 = Field(gt=0)
     assignment: str = ""
     file: str = ""
     topics: str = ""
@@ -187,7 +82,7 @@ class TransactionEntry(_Entry):
     """
 
     type: Literal["transaction"] = "transaction"
-    writer: _Int32
+    writer: Int32
     ranges: tuple[CopiedRange, ...]
     waits: Waits = NO_WAITS
 
@@ -205,7 +100,7 @@ class BackfillEntry(_Entry):
     """
 
     type: Literal["backfill"] = "backfill"
-    writer: _Int32
+    writer: Int32
     since: Annotated[int, Field(ge=-(2**63), lt=2**63)]
     until: Annotated[int, Field(ge=-(2**63), lt=2**63)]
     ranges: tuple[CopiedRange, ...]
@@ -224,7 +119,7 @@ class OwnershipEntry(_Entry):
     marks: tuple[Mark, ...]
 
 
-class ReleasedTopic(_Model):
+class ReleasedTopic(LedgerModel):
     """A topic on the target by its id, which excludes others of the same name."""
 
     remote_topic: str
@@ -238,7 +133,7 @@ class ReleaseEntry(_Entry):
     remote_topics: tuple[ReleasedTopic, ...]
 
 
-class AcceptedRange(_Model):
+class AcceptedRange(LedgerModel):
     """A range that is no longer what was copied, and that a person has decided to leave as it is.
 
     Attributes:
@@ -253,14 +148,14 @@ class AcceptedRange(_Model):
             the range has expired, only those after the log's start explain what is missing.
     """
 
-    ledger_offset: _Int64
+    ledger_offset: Int64
     topic: str
-    partition: _Int32
-    start: _Int64
-    records: _Int64
+    partition: Int32
+    start: Int64
+    records: Int64
     digest: str
     reason: str = ""
-    missing: tuple[tuple[_Int64, _Int64], ...] = ()
+    missing: tuple[tuple[Int64, Int64], ...] = ()
 
     @field_validator("missing")
     @classmethod
@@ -288,10 +183,10 @@ class VerificationEntry(_Entry):
     """
 
     type: Literal["verification"] = "verification"
-    through: _Int64
-    ranges: _Int64
-    records: _Int64
-    again: tuple[tuple[_Int64, _Int64], ...] = ()
+    through: Int64
+    ranges: Int64
+    records: Int64
+    again: tuple[tuple[Int64, Int64], ...] = ()
     accepted: tuple[AcceptedRange, ...] = ()
 
 
@@ -316,14 +211,14 @@ class AppliedEntry(_Entry):
     """
 
     type: Literal["applied"] = "applied"
-    configs: dict[str, dict[str, str]] = {}
-    pending: dict[str, dict[str, str | None]] = {}
-    creations: dict[str, dict[str, str] | None] = {}
+    configs: dict[str, dict[str, str]] = Field({})
+    pending: dict[str, dict[str, str | None]] = Field({})
+    creations: dict[str, dict[str, str] | None] = Field({})
     source_cluster_id: str = ""
     acls: tuple[AclChange, ...] = ()
     quotas: tuple[QuotaChange, ...] = ()
     users: tuple[UserChange, ...] = ()
-    missed: dict[str, _Int64] = {}
+    missed: dict[str, Int64] = Field({})
 
     @field_validator("users")
     @classmethod
@@ -333,7 +228,7 @@ class AppliedEntry(_Entry):
         return users
 
 
-class SyncedOffset(_Model):
+class SyncedOffset(LedgerModel):
     """One offset that was committed for a group on the target.
 
     Attributes:
@@ -358,7 +253,7 @@ class GroupsEntry(_Entry):
     """
 
     type: Literal["groups"] = "groups"
-    synced: dict[str, dict[str, dict[_Int32, SyncedOffset]]] = {}
+    synced: dict[str, dict[str, dict[Int32, SyncedOffset]]] = Field({})
     source_cluster_id: str = ""
 
 
@@ -373,7 +268,7 @@ class FilesEntry(_Entry):
     digests: dict[str, str]
 
 
-class UnreadableRecord(_Model):
+class UnreadableRecord(LedgerModel):
     """A record of the ledger's topic that is no entry.
 
     Attributes:
@@ -381,7 +276,7 @@ class UnreadableRecord(_Model):
         digest: ``content_digest`` of its value: another record at this offset is not meant.
     """
 
-    offset: _Int64
+    offset: Int64
     digest: str
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.batches.epochs import EpochSpan
+from kafka_ferry.ledger.copied_range import CopiedRange
 from kafka_ferry.ledger.record import (
     AcceptedRange,
     AppliedEntry,
     BackfillEntry,
-    CopiedRange,
     CopyingEntry,
     Entry,
     GroupsEntry,
@@ -34,6 +34,13 @@ _SEGMENT: Final = pa.struct(
 )
 _INTERVAL: Final = pa.struct([("start", pa.int64()), ("end", pa.int64())])
 _EPOCH: Final = pa.struct([("start", pa.int64()), ("end", pa.int64()), ("epoch", pa.int32())])
+# The fields of ``CopiedRange`` that Arrow has in another form.
+_MAPS: Final = ("reasons", "rebuilt", "rule_counts")
+_TUPLES: Final[Mapping[str, Callable[..., Any]]] = {
+    "segments": Segment,
+    "letters": Segment,
+    "epochs": EpochSpan,
+}
 _INTERVALS: Final = ("lost", "compared")
 _ACCEPTED: Final = pa.struct(
     [
@@ -230,16 +237,7 @@ def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
         if isinstance(entry, BackfillEntry):
             common |= {"since": entry.since, "until": entry.until}
         for copied in entry.ranges:
-            row = copied.model_dump()
-            row["reasons"] = list(copied.reasons.items())
-            row["rebuilt"] = list(copied.rebuilt.items())
-            row["rule_counts"] = list(copied.rule_counts.items())
-            row["segments"] = [segment._asdict() for segment in copied.segments]
-            row["letters"] = [segment._asdict() for segment in copied.letters]
-            row["epochs"] = [span._asdict() for span in copied.epochs]
-            for name in _INTERVALS:
-                row[name] = _structs(getattr(copied, name))
-            yield common | row | {"writer": entry.writer, "target_end": copied.target_end}
+            yield common | _fields_of(copied) | {"writer": entry.writer}
     elif isinstance(entry, OwnershipEntry):
         for mark in entry.marks:
             yield common | dataclasses.asdict(mark)
@@ -265,6 +263,14 @@ def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
         yield common | {name: getattr(entry, name) for name in fields}
 
 
+def _fields_of(copied: CopiedRange) -> dict[str, Any]:
+    """The columns of a copied range."""
+    row = copied.model_dump() | {"target_end": copied.target_end}
+    row |= {name: list(getattr(copied, name).items()) for name in _MAPS}
+    row |= {name: [one._asdict() for one in getattr(copied, name)] for name in _TUPLES}
+    return row | {name: _structs(getattr(copied, name)) for name in _INTERVALS}
+
+
 def accepted_range(fields: Mapping[str, Any]) -> AcceptedRange:
     """The range of one element of ``accepted`` in a row by ``rows_of``."""
     missing = tuple((one["start"], one["end"]) for one in fields["missing"])
@@ -278,12 +284,10 @@ def _structs(intervals: Iterable[tuple[int, int]]) -> list[dict[str, int]]:
 def copied_range(row: Mapping[str, Any]) -> CopiedRange:
     """The range of a row by ``rows_of``."""
     fields = {name: row[name] for name in CopiedRange.model_fields}
-    fields["reasons"] = dict(row["reasons"])
-    fields["rebuilt"] = dict(row["rebuilt"])
-    fields["rule_counts"] = dict(row["rule_counts"])
-    fields["segments"] = tuple(Segment(**segment) for segment in row["segments"])
-    fields["letters"] = tuple(Segment(**segment) for segment in row["letters"])
-    fields["epochs"] = tuple(EpochSpan(**span) for span in row["epochs"])
+    for name in _MAPS:
+        fields[name] = dict(row[name])
+    for name, kind in _TUPLES.items():
+        fields[name] = tuple(kind(**one) for one in row[name])
     for name in _INTERVALS:
         fields[name] = tuple((one["start"], one["end"]) for one in row[name])
     fields["origins"] = tuple(row["origins"])

@@ -1,32 +1,22 @@
-"""The ledger's projection: a Parquet table in the flow's state folder, one row per entry or copied range.
-
-A file's name says which ledger offsets it holds, ``{first}-{next}.parquet``: where to continue follows
-from the names, nothing else is stored. The table may be deleted at any time, as a whole or file by file;
-the next projection recreates it from the topic. The same happens to a file that cannot be read, for
-example after a power cut. Files with other names are left alone.
-"""
+"""What a flow asks of its ledger's table; ``queries`` has the questions of one step."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
-import logging
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.batches.epochs import EpochHistory
-from kafka_ferry.config import Cluster
 from kafka_ferry.ledger.applied import fold_applied
-from kafka_ferry.ledger.claims import CLAIMED, claim_of, claims_in, is_verification
+from kafka_ferry.ledger.claims import is_verification
 from kafka_ferry.ledger.epochs import epoch_history
-from kafka_ferry.ledger.record import CopyingEntry, Entry, LedgerError
+from kafka_ferry.ledger.projection import Projection
+from kafka_ferry.ledger.record import CopyingEntry
 from kafka_ferry.ledger.rows import (
-    SCHEMA,
     LedgerEnd,
     LedgerRange,
     backfilled_rows,
@@ -34,181 +24,27 @@ from kafka_ferry.ledger.rows import (
     copied_rows,
     ordinary_rows,
     ranges_of,
-    rows_of,
 )
 from kafka_ferry.ledger.synced import (
     DAMAGE,
     Synced,
     fold_synced,
     store_synced,
-    stored_end,
     stored_name,
     stored_synced,
 )
-from kafka_ferry.ledger.table_files import TableFiles, TablePart
-from kafka_ferry.ledger.topic import entries_with_producers, read_ledger
+from kafka_ferry.ledger.topic import entries_with_producers
 from kafka_ferry.model.changes import Applied
 from kafka_ferry.model.cluster_state import Mark, Topic
 from kafka_ferry.model.positions import Position, ProducerState
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.run_options import Window
-from kafka_ferry.state import StateFolder
 
-log = logging.getLogger(__name__)
-
-# An hourly flow writes some 9,000 files a year; they are merged whenever there are so many.
-_MERGE_AT: Final = 64
-_ROWS_AT_ONCE: Final = 20_000
-# Entries closer to the end are read anyway.
-_NEAR: Final = 500
-_OF_ALL_FLOWS: Final = frozenset({"ownership", "release"})
 _FOLD_AT_BYTES: Final = 2_000_000
-_PAUSES_S: Final = (0.01, 0.1, 0.5, 1.0)
 
 
-class _OfAnotherTopicError(Exception):
-    """The table disagrees with the topic."""
-
-
-class LedgerTable:
-    """The projected ledger of one flow.
-
-    Args:
-        folder: the state folder that holds the table's files and nothing else.
-        flow: the flow's name; of other flows in the same ledger, only what they own is known.
-    """
-
-    def __init__(self, folder: StateFolder, flow: str) -> None:
-        self._folder = folder
-        self._files = TableFiles(folder)
-        self._flow = flow
-        self._complete_to = 0
-        # What the last projection left: a run asks some thirty questions, and a store's list takes a request each.
-        self._parts: list[TablePart] = []
-        self._topic: tuple[Cluster, str] | None = None
-        self._is_compared = False
-
-    @property
-    def next_offset(self) -> int:
-        """The ledger offset to project next."""
-        return max((part.end for part in self._parts or self._files.parts()), default=0)
-
-    def project(self, target: Cluster, topic: str) -> int:
-        """Append what is new in the ledger's topic.
-
-        Returns:
-            The ledger offset up to which the table is complete.
-        """
-        self._topic = target, topic
-        try:
-            return self._project()
-        except _OfAnotherTopicError:
-            log.warning(
-                "The table of the ledger %s disagrees with the topic: it is recreated.", topic
-            )
-            self._folder.delete(self._folder.names())
-            self._complete_to = 0
-            return self._project()
-
-    def _project(self) -> int:
-        self._parts = self._files.parts()
-        rows: list[dict[str, Any]] = []
-        # Once: another run may delete or write files meanwhile, and the file's name says what it holds.
-        begin = first = following = self.next_offset
-        for offset, entry in self._new_entries(first):
-            following = offset + 1
-            if entry.flow == self._flow or entry.type in _OF_ALL_FLOWS:
-                rows.extend(rows_of(offset, entry))
-            if len(rows) >= _ROWS_AT_ONCE:
-                self._append(rows, first, following)
-                rows, first = [], following
-        if following > first:
-            self._append(rows, first, following)
-        self._complete_to = following
-        if following > begin:
-            self._parts = self._files.parts()
-        if len(self._parts) >= _MERGE_AT:
-            self._merge()
-        return following
-
-    def _new_entries(self, first: int) -> Iterator[tuple[int, Entry]]:
-        """The topic's entries that the table does not have.
-
-        Raises:
-            _OfAnotherTopicError: the topic lacks the table's entries: it was recreated, has lost records,
-                or another process has written to the state folder.
-        """
-        assert self._topic is not None
-        claims = {} if self._is_compared else claims_in(self.read(columns=CLAIMED))
-        for far in [offset for offset in claims if first - offset > _NEAR]:
-            offset, entry = next(read_ledger(*self._topic, far), (-1, None))
-            if offset != far or entry is None or claim_of(entry) != claims.pop(far):
-                raise _OfAnotherTopicError
-        start = min([first, *claims])
-        for offset, entry in read_ledger(*self._topic, start):
-            if offset < start or (offset >= first and claims):
-                raise _OfAnotherTopicError
-            if offset >= first:
-                yield offset, entry
-            elif claims.get(offset) == claim_of(entry):
-                del claims[offset]
-        if claims:
-            raise _OfAnotherTopicError
-        self._is_compared = True
-
-    def read(
-        self, filter_: pc.Expression | None = None, columns: list[str] | None = None
-    ) -> pa.Table:
-        """The rows that match, in ledger order.
-
-        Raises:
-            LedgerError: transient, if the table is repeatedly deleted meanwhile, or if a file is damaged
-                and nothing was projected yet.
-        """
-        return self._rows_and_end(filter_, columns)[0]
-
-    def _rows_and_end(
-        self, filter_: pc.Expression | None, columns: list[str] | None = None
-    ) -> tuple[pa.Table, int]:
-        """What ``read`` returns, and the ledger offset up to which these rows are complete."""
-        for pause_s in _PAUSES_S:
-            parts = self._parts or self._files.parts()
-            end = max((part.end for part in parts), default=0)
-            if end >= self._complete_to:
-                # Another run of the flow may have merged the files since they were listed.
-                with contextlib.suppress(FileNotFoundError):
-                    try:
-                        return self._files.read(parts, filter_, columns), end
-                    except DAMAGE:
-                        if not self._mend(parts):
-                            raise
-            self._parts = []
-            time.sleep(pause_s)
-        raise LedgerError(
-            f"The ledger's table in {self._folder.location} was deleted while it was read.",
-            advice="Run it again: the table is recreated.",
-            transient=True,
-        )
-
-    def _mend(self, parts: Sequence[TablePart]) -> bool:
-        """Project the content of damaged files again; returns whether there were any."""
-        damaged = self._files.damaged_files(parts)
-        if damaged:
-            self._project_again(damaged)
-        return bool(damaged)
-
-    def _project_again(self, damaged: Sequence[str], *, all_of_it: bool = False) -> None:
-        where = f"{', '.join(damaged)} in {self._folder.location}"
-        if self._topic is None:
-            raise LedgerError(
-                f"The ledger's table cannot be read: {where}.",
-                advice="Run the flow: it recreates the table from the ledger's topic.",
-                transient=True,
-            )
-        log.warning("%s cannot be read: it is recreated from the ledger's topic.", where)
-        self._folder.delete([*damaged, *(self._files.names() if all_of_it else ())])
-        self._complete_to = 0
-        self.project(*self._topic)
+class LedgerTable(Projection):
+    """The projected ledger of one flow, and what it says."""
 
     def ranges(self, *, since: int, of_run: str) -> Iterator[LedgerRange]:
         """The ranges in the ledger from the offset ``since`` on, and all of the run ``of_run``."""
@@ -429,7 +265,7 @@ class LedgerTable:
         except DAMAGE:
             damaged = stored_name(self._folder)
             # Merged files do not have its content: only the topic still has it.
-            self._project_again([damaged], all_of_it=True)
+            self.project_again([damaged], all_of_it=True)
             since, synced = stored_synced(self._folder)
         end = self.next_offset
         later = (pc.field("type") == "groups") & (pc.field("ledger_offset") >= since)
@@ -456,19 +292,6 @@ class LedgerTable:
         rows = self.read(pc.field("type") == "verification", ["ledger_offset", "type", "through"])
         offsets = (int(row["through"]) for row in rows.to_pylist() if is_verification(row))
         return max(offsets, default=0)
-
-    def _append(self, rows: list[dict[str, Any]], first: int, following: int) -> None:
-        self._files.write(pa.Table.from_pylist(rows, SCHEMA), first, following)
-
-    def _merge(self) -> None:
-        names = self._files.names()
-        # Folded entries are not read again, and may be most of the table.
-        folded = stored_end(self._folder)
-        needed = (pc.field("type") != "groups") | (pc.field("ledger_offset") >= folded)
-        rows, end = self._rows_and_end(needed)
-        merged = self._files.write(rows, 0, end)
-        self._folder.delete(name for name in names if name != merged)
-        self._parts = self._files.parts()
 
 
 def _by_others_since(ledger_offset: int, run: str) -> pc.Expression:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from kafka_ferry.batches import BatchHeader, key_value_of, read_records, single_record
+from kafka_ferry.batches import Batch, BatchHeader, key_value_of, read_records, single_record
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable
@@ -200,32 +200,37 @@ def newest_claims(wire: WireCluster, flow: str, topic: str, start: int) -> Newes
     def newest() -> NewestClaims:
         log = partition_log(wire, TopicPartition(topic, 0))
         first = start if log.start <= start <= log.end else log.start
-        stored = [
-            (batch.header, record[0], key_value_of(record[3])[1])
-            for batch in stored_batches(wire, log, first, log.end)
-            if not batch.header.is_control
-            for record in read_records(batch)
-        ]
-        entries = [
-            (header.is_transactional, at, value, _entry_or_error(topic, at, value, header))
-            for header, at, value in stored
-            if at >= first and not (header.is_transactional and _RANGES in (value or b""))
-        ]
-        aside = records_set_aside(entry for *_, entry in entries)
         run, marks = None, dict[str, Mark]()
-        for is_inside, at, value, entry in entries:
-            if isinstance(entry, LedgerError):
-                # One in a transaction may be aborted, or will be; who reads the committed ones reports it.
-                if not is_inside and aside.get(at) != content_digest(value):
-                    raise entry
-            elif entry.flow == flow and isinstance(entry, RunEntry):
-                run = entry
-            elif entry.flow == flow and isinstance(entry, OwnershipEntry):
-                marks |= {mark.remote_topic: mark for mark in entry.marks}
+        unreadable, aside = list[tuple[int, bytes | None, LedgerError]](), dict[int, str]()
+        for batch in stored_batches(wire, log, first, log.end):
+            is_inside = batch.header.is_transactional
+            for at, value in _values(batch):
+                if at < first or (is_inside and _RANGES in (value or b"")):
+                    continue
+                entry = _entry_or_error(topic, at, value, batch.header)
+                if isinstance(entry, LedgerError):
+                    # One in a transaction may be aborted, or will be; who reads the committed ones reports it.
+                    if not is_inside:
+                        unreadable.append((at, value, entry))
+                elif isinstance(entry, SetAsideEntry):
+                    aside |= records_set_aside([entry])
+                elif entry.flow == flow and isinstance(entry, RunEntry):
+                    run = entry
+                elif entry.flow == flow and isinstance(entry, OwnershipEntry):
+                    marks |= {mark.remote_topic: mark for mark in entry.marks}
+        for at, value, error in unreadable:
+            if aside.get(at) != content_digest(value):
+                raise error
         given_back = frozenset(name for name, mark in marks.items() if mark.given_back)
         return NewestClaims(run, given_back)
 
     return retry(newest)
+
+
+def _values(batch: Batch) -> Iterator[tuple[int, bytes | None]]:
+    """The values of a batch's records, with their offsets; none of a marker."""
+    for record in () if batch.header.is_control else read_records(batch):
+        yield record[0], key_value_of(record[3])[1]
 
 
 def append_entry(flow: Flow, entry: _OfRun) -> None:

@@ -8,7 +8,6 @@ from kafka_ferry.wire.partitions.fetch import (
     Fetched,
     PendingFetch,
     await_answers,
-    fetch,
     send_fetch,
 )
 from kafka_ferry.wire.partitions.list_offsets import log_start
@@ -26,7 +25,6 @@ __all__ = [
     "await_answers",
     "borrow",
     "connect",
-    "fetch",
     "log_start",
     "send_fetch",
 ]

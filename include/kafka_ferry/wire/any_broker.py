@@ -6,10 +6,21 @@ from typing import Any
 
 from kafka_ferry.errors import FerryError
 from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.connections.connection import Connection
 
 
 class TooOld(FerryError):
     """A broker's release does not support a request."""
+
+
+def require_offered(connection: Connection, request: Any, doing: str, release: str) -> None:
+    """Check that a broker supports a kind of request, which Kafka has since ``release``.
+
+    Raises:
+        TooOld: if it does not.
+    """
+    if not connection.offers(request):
+        raise TooOld(f"{connection.address} is too old to {doing}: that needs Kafka {release}.")
 
 
 def ask(

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from kafka_ferry.batched import batched_by_weight
 from kafka_ferry.errors import BrokerError
+from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.error_codes import (
     INVALID_COMMIT_OFFSET_SIZE,
@@ -34,17 +35,26 @@ _TOO_LARGE: Final = frozenset(
 )
 
 
-class _WithMetadata(Protocol):
-    @property
-    def metadata(self) -> str: ...
-
-
-_O = TypeVar("_O", bound=_WithMetadata)
 _T = TypeVar("_T")
-Part = dict[TopicPartition, _O]
+Part = dict[TopicPartition, Committed]
 
 
-def parts_of(group: str, offsets: Mapping[TopicPartition, _O]) -> Iterator[Part[_O]]:
+def entries_to_commit(
+    kind: Any, offsets: Mapping[TopicPartition, Committed]
+) -> dict[TopicPartition, Any]:
+    """The entries of a request that commits offsets, by partition; ``kind`` is its message's class of them."""
+    return {
+        tp: kind(
+            partition_index=tp.partition,
+            committed_offset=committed.offset,
+            committed_leader_epoch=committed.leader_epoch,
+            committed_metadata=committed.metadata,
+        )
+        for tp, committed in offsets.items()
+    }
+
+
+def parts_of(group: str, offsets: Mapping[TopicPartition, Committed]) -> Iterator[Part]:
     """The offsets in their order, in parts of at most some 400 KB in the broker's log.
 
     Args:
@@ -63,7 +73,7 @@ def is_too_large(error: Exception) -> bool:
 
 
 def commit_in_halves(
-    commit: Callable[[Part[_O]], Mapping[TopicPartition, _T]], part: Part[_O]
+    commit: Callable[[Part], Mapping[TopicPartition, _T]], part: Part
 ) -> dict[TopicPartition, _T]:
     """Commit a part, or each half of it where the broker does not take it whole, down to one partition.
 

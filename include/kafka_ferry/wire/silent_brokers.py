@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from typing import Any, Final
 
@@ -68,11 +69,8 @@ def _symptom(address: _Address) -> str:
 def _brokers_known_to(settings: Mapping[str, Any], address: _Address) -> set[_Address] | None:
     """The brokers that a broker knows; None where it does not answer."""
     try:
-        connection = Connection(*address, settings)
-        try:
+        with closing(Connection(*address, settings)) as connection:
             answer = connection.call(MetadataRequest(topics=[], allow_auto_topic_creation=False))
-        finally:
-            connection.close()
     except AccessDenied:
         return set()
     except FerryError:

@@ -19,11 +19,12 @@ from kafka_ferry.copy.target.fencing import transactional_id
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.ledger import encode, ledger_topic
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.positions import position_group
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.error_codes import is_transient
+from kafka_ferry.wire.produce import produce_request
 from kafka_ferry.wire.transactions.committed_offsets import (
-    CommittedOffset,
     committed_offsets,
     has_pending_offsets,
 )
@@ -31,9 +32,9 @@ from kafka_ferry.wire.transactions.endings import (
     Ending,
     TransactionOutcome,
     learn_ending,
-    open_parts,
+    open_parts_questions,
 )
-from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce_request
+from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_ferry.wire.transactions.settlement import Settlement, Unsettled
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
@@ -115,7 +116,9 @@ class Wire:
         self, partitions: list[TopicPartition], producer_id: int
     ) -> dict[TopicPartition, int]:
         """Where the producer's transaction is open."""
-        questions, _ = open_parts(self.cluster, self.cluster.leaders(partitions), producer_id)
+        questions, _ = open_parts_questions(
+            self.cluster, self.cluster.leaders(partitions), producer_id
+        )
         return {
             tp: start for question in questions.values() for tp, start in question.ask().items()
         }
@@ -166,7 +169,7 @@ def test_offsets_that_were_left_pending_end_as_they_were_decided(
     producer.start()
     producer.add_partitions([tp])
     # The group is not added: the coordinator does not know that offsets are in the transaction.
-    assert producer.commit_offsets(GROUP, {tp: CommittedOffset(7, "")}) == {}
+    assert producer.commit_offsets(GROUP, {tp: Committed(7)}) == {}
     producer.end(commit=True)
     assert has_pending_offsets(wire.coordination, GROUP, [tp])
 
@@ -187,7 +190,7 @@ def test_what_a_task_has_not_finished_to_end_ends_as_it_was_decided(
     topic = unique("killed")
     producer, left_open = wire.leave_open(topic)
     # The group is not added: the coordinator does not know that offsets are in the transaction.
-    assert producer.commit_offsets(GROUP, {left_open: CommittedOffset(7, "")}) == {}
+    assert producer.commit_offsets(GROUP, {left_open: Committed(7)}) == {}
     producer.end(commit=True)
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(producer, step, Mock(side_effect=Killed))
@@ -210,7 +213,7 @@ def test_offsets_that_fit_into_no_batch_of_a_broker_are_committed_in_one_transac
     topic = unique("wide")
     create_topic(wire.broker.bootstrap, topic, partitions=300)
     # 1.2 MB: brokers take batches of 1 MB.
-    offsets = {TopicPartition(topic, n): CommittedOffset(n, "x" * 4_000) for n in range(300)}
+    offsets = {TopicPartition(topic, n): Committed(n, metadata="x" * 4_000) for n in range(300)}
     producer = wire.producer(topic)
     producer.start()
     producer.add_group(GROUP)

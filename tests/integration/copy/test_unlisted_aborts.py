@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.wire import WireCluster, fetch
+from kafka_ferry.wire import WireCluster, send_fetch
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import ended_batches
 from kafka_sandbox.brokers import Brokers
@@ -98,9 +98,9 @@ def listed(cluster: KafkaCluster, topic: str, size: int) -> list[int]:
     partition = TopicPartition(topic, 0)
     with wire(cluster) as opened:
         node = opened.leaders([partition])[partition].node
-        (answer,) = fetch(
+        (answer,) = send_fetch(
             opened, node, {partition: 0}, max_bytes=size, partition_max_bytes=size, max_wait_ms=0
-        )
+        ).answers()
     return [entry.first_offset for entry in answer.aborted]
 
 

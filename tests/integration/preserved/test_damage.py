@@ -26,7 +26,7 @@ from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
-from kafka_ferry.wire.transactions.producer import produce_request
+from kafka_ferry.wire.produce import produce_request
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster, start_all
 from tests.support.brokers.segments import broker_down, cut_log

@@ -19,7 +19,7 @@ from kafka_ferry.runs import Run
 from kafka_ferry.verify import PartitionRow, RangeRow
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.partition_log import leader_of
-from kafka_ferry.wire.transactions.producer import produce_request
+from kafka_ferry.wire.produce import produce_request
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.segments import read_batches, write_log

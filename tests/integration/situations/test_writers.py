@@ -26,7 +26,7 @@ from kafka_ferry.runs import Run
 from kafka_ferry.runs.mirror.mirror import Copying
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.takeover.hand_back import hand_back
-from kafka_ferry.wire import WireCluster, connect, fetch
+from kafka_ferry.wire import WireCluster, connect, send_fetch
 from kafka_ferry.wire.transactions.endings import learn_ending
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
@@ -71,9 +71,9 @@ def write_all(writer: TransactionalWriter, flow: Flow, range_: Range) -> None:
     settings = kafka_python_config(flow.source.client_properties("consumer"))
     with WireCluster("source", settings) as cluster:
         node = cluster.leaders([range_.source])[range_.source].node
-        (got,) = fetch(
+        (got,) = send_fetch(
             cluster, node, {range_.source: 0}, max_bytes=1 << 20, partition_max_bytes=1 << 20
-        )
+        ).answers()
     for converted in converted_batches(
         got.records, AbortFilter(got.aborted), range_.start, range_.end
     ):

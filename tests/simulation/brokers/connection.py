@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kafka_ferry.wire.connections import connection as product
-from kafka_ferry.wire.connections.connection import Connection
+from kafka_ferry.wire.connections.connection import SILENCE_S, Connection
 from kafka_ferry.wire.connections.responses import decode_response, response_class_of
+from kafka_ferry.wire.connections.versions import SPOKEN
 from tests.simulation.adversary import Adversary
 from tests.simulation.brokers.cluster import SimCluster
 from tests.simulation.brokers.messages import name_of
@@ -19,7 +19,7 @@ from tests.simulation.brokers.requests import HANDLERS, answer
 from tests.simulation.fault import Lost, Unanswered
 from tests.simulation.world import Killed, World
 
-_VERSIONS: Final = {name: newest for name, newest in product._SPOKEN.items() if name in HANDLERS}
+_VERSIONS: Final = {name: newest for name, newest in SPOKEN.items() if name in HANDLERS}
 
 
 class Network:
@@ -80,7 +80,7 @@ class SimConnection(Connection):
         self._timeout = float(settings.get("request_timeout_ms", 30_000)) / 1000
         self._on_silence = on_silence
         self._waited_s = 0.0
-        self._slice = min(product.SILENCE_S, self._timeout)
+        self._slice = min(SILENCE_S, self._timeout)
         self._in_flight = deque()
         self._early = deque()
         self._answers: deque[Any] = deque()

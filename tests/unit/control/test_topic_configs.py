@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigSource
 
-from kafka_ferry.control.topic_configs import to_alter, topic_configs
+from kafka_ferry.control.topic_configs import to_alter, with_configs
 from kafka_ferry.model.changes import ConfigChange
+from kafka_ferry.model.cluster_state import Topic
+
+TOPIC = Topic("orders", "id", 1)
 
 
 def entry(name: str, source: ConfigSource, value: str | None = "1", **more: bool) -> ConfigEntry:
@@ -32,7 +35,7 @@ def test_a_config_belongs_where_its_value_comes_from_and_nowhere_if_it_is_not_to
     source: ConfigSource, is_default: bool, group: str, hidden: str
 ) -> None:
     more = {"is_default": is_default} | ({hidden: True} if hidden else {})
-    found = topic_configs({"retention.ms": entry("retention.ms", source, **more)})
+    found = with_configs(TOPIC, {"retention.ms": entry("retention.ms", source, **more)})
 
     groups = ("overrides", "dynamic", "defaults")
     have = [name for name in groups if "retention.ms" in getattr(found, name)]
@@ -41,7 +44,7 @@ def test_a_config_belongs_where_its_value_comes_from_and_nowhere_if_it_is_not_to
 
 
 def test_a_config_without_a_value_is_none() -> None:
-    found = topic_configs({"a": entry("a", ConfigSource.DYNAMIC_TOPIC_CONFIG, None)})
+    found = with_configs(TOPIC, {"a": entry("a", ConfigSource.DYNAMIC_TOPIC_CONFIG, None)})
     assert (found.configs, found.overrides) == ({}, frozenset())
 
 

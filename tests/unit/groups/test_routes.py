@@ -40,7 +40,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
         def read(_: Cluster, __: str, start: int) -> Iterator[tuple[int, Entry]]:
             return iter([(2 * at, entry) for at, entry in enumerate(entries) if 2 * at >= start])
 
-        monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", read)
+        monkeypatch.setattr("kafka_ferry.ledger.projection.read_ledger", read)
         table = LedgerTable(StateFolder(str(tmp_path)).folder(str(next(numbers))), flow)
         table.project(Cluster(alias="backup", properties={"bootstrap.servers": "t:1"}), "topic")
         return table

@@ -36,7 +36,9 @@ ENTRIES: list[Entry] = [
 
 @pytest.fixture
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LedgerTable:
-    monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", lambda *_: iter(enumerate(ENTRIES)))
+    monkeypatch.setattr(
+        "kafka_ferry.ledger.projection.read_ledger", lambda *_: iter(enumerate(ENTRIES))
+    )
     table = LedgerTable(StateFolder(str(tmp_path)), FLOW)
     target = object()
     table.project(target, ledger_topic("primary"))  # type: ignore[arg-type]

@@ -60,7 +60,7 @@ class Ledger:
         self.table = LedgerTable(StateFolder(str(folder)), FLOW)
         self.topic: list[tuple[int, Entry]] = []
         monkeypatch.setattr(
-            "kafka_ferry.ledger.table.read_ledger",
+            "kafka_ferry.ledger.projection.read_ledger",
             lambda cluster, topic, start: iter([e for e in self.topic if e[0] >= start]),
         )
 
@@ -89,7 +89,7 @@ def test_what_is_stored_is_not_read_again_and_later_entries_count(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kafka_ferry.ledger.table._FOLD_AT_BYTES", 1)
-    monkeypatch.setattr("kafka_ferry.ledger.table._MERGE_AT", 3)
+    monkeypatch.setattr("kafka_ferry.ledger.projection._MERGE_AT", 3)
     for entry in ENTRIES[:2]:
         ledger.append(entry)
         ledger.table.synced_groups()
@@ -166,7 +166,7 @@ def test_what_is_stored_and_cannot_be_read_comes_from_the_topic(
 ) -> None:
     """Merged files have left out what it held."""
     monkeypatch.setattr("kafka_ferry.ledger.table._FOLD_AT_BYTES", 1)
-    monkeypatch.setattr("kafka_ferry.ledger.table._MERGE_AT", 3)
+    monkeypatch.setattr("kafka_ferry.ledger.projection._MERGE_AT", 3)
     for entry in ENTRIES:
         ledger.append(entry)
         ledger.table.synced_groups()

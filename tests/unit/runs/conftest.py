@@ -23,7 +23,7 @@ def run_with(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> Callable[..., RunCo
     """Gives the run "run-2" of the flow, whose ledger has some entries."""
 
     def run(*entries: object) -> RunContext:
-        read = "kafka_ferry.ledger.table.read_ledger"
+        read = "kafka_ferry.ledger.projection.read_ledger"
         monkeypatch.setattr(read, lambda *_: iter(enumerate(entries)))
         context = RunContext.of(flow, "run-2")
         context.project_ledger()

@@ -167,7 +167,7 @@ def test_a_verification_that_is_repeated_keeps_no_older_verdict(run: Run) -> Non
 
 def ended(run: Run, monkeypatch: pytest.MonkeyPatch, *unapplied: str) -> Run:
     """The run with all of its steps but the last ended, and changes that were not made."""
-    monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", lambda *_: iter(()))
+    monkeypatch.setattr("kafka_ferry.ledger.projection.read_ledger", lambda *_: iter(()))
     for step in STEPS[:-1]:
         with run._folder.step(step):
             pass

@@ -11,15 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
+from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.wire import GROUP, Expected, WireCluster, fetch, log_start
+from kafka_ferry.wire import GROUP, Expected, WireCluster, log_start, send_fetch
 from kafka_ferry.wire.partition_leader import topic_id_text
 from kafka_ferry.wire.partitions.ends import delete_records
 from kafka_ferry.wire.partitions.epochs import epoch_ends, epochs_before
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
-from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset, committed_offsets
+from kafka_ferry.wire.produce import produce
+from kafka_ferry.wire.transactions.committed_offsets import committed_offsets
 from kafka_ferry.wire.transactions.markers import Markers, new_producer_id, write_markers
-from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce
+from kafka_ferry.wire.transactions.producer import TransactionalProducer
 
 from .scripted import HOST, KINDS, Kind, ScriptedBroker, mutated, mutations, reach_only, sample
 
@@ -37,20 +39,19 @@ Call = Callable[[WireCluster, TransactionalProducer], object]
 
 
 def fetch_all(cluster: WireCluster, *partitions: TopicPartition, topic_id: str = TOPIC_ID) -> Any:
-    return list(
-        fetch(
-            cluster,
-            1,
-            dict.fromkeys(partitions, 0),
-            max_bytes=1,
-            partition_max_bytes=1,
-            expected=dict.fromkeys(partitions, Expected(topic_id)),
-        )
+    pending = send_fetch(
+        cluster,
+        1,
+        dict.fromkeys(partitions, 0),
+        max_bytes=1,
+        partition_max_bytes=1,
+        expected=dict.fromkeys(partitions, Expected(topic_id)),
     )
+    return list(pending.answers())
 
 
 def commit(producer: TransactionalProducer, *partitions: TopicPartition) -> dict[Any, int]:
-    return producer.commit_offsets("g", dict.fromkeys(partitions, CommittedOffset(1, "")))
+    return producer.commit_offsets("g", dict.fromkeys(partitions, Committed(1)))
 
 
 CALLS: list[tuple[Kind, Call]] = [

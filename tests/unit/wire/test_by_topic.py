@@ -3,15 +3,21 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.wire.by_topic import by_topic, entries_of, numbers_by_topic
+from kafka_ferry.wire.by_topic import entries_of, in_topics, numbers_of
 
 A0, A2, B1 = TopicPartition("a", 0), TopicPartition("a", 2), TopicPartition("b", 1)
 
 
 def test_entries_lie_within_their_topics_in_the_order_in_which_they_are_given() -> None:
-    assert by_topic({A2: "x", B1: "y", A0: "z"}) == {"a": ["x", "z"], "b": ["y"]}
-    assert numbers_by_topic([A2, B1, A0]) == {"a": [2, 0], "b": [1]}
-    assert by_topic({}) == {}
+    assert in_topics(dict, {A2: "x", B1: "y", A0: "z"}) == [
+        {"name": "a", "partitions": ["x", "z"]},
+        {"name": "b", "partitions": ["y"]},
+    ]
+    assert in_topics(dict, numbers_of([A2, B1]), name="topic", partitions="numbers") == [
+        {"topic": "a", "numbers": [2]},
+        {"topic": "b", "numbers": [1]},
+    ]
+    assert in_topics(dict, {}) == []
 
 
 def test_an_answers_entries_are_those_of_their_partitions() -> None:

@@ -174,7 +174,7 @@ def test_however_many_silent_brokers_one_names_the_others_are_asked_for_seconds(
         cluster.nodes()
         for node in range(2, 1_000):
             cluster.add_broker(node, HOST, node)
-        monkeypatch.setattr("kafka_ferry.wire.cluster.Connection", mute)
+        monkeypatch.setattr("kafka_ferry.wire.connections.brokers.Connection", mute)
         monkeypatch.setattr(time, "monotonic", lambda: now)
         assert not cluster.has_left(1)
         assert not cluster.has_left(1)

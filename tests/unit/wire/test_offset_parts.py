@@ -9,17 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.errors import BrokerError, FerryError
+from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.offset_parts import PART_BYTES, commit_in_halves, parts_of
-from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 
-Offsets = Mapping[TopicPartition, CommittedOffset]
+Offsets = Mapping[TopicPartition, Committed]
 GROUP = "ferry.a->b"
 
 
-def offsets_of(count: int, metadata: str = "m") -> dict[TopicPartition, CommittedOffset]:
-    return {TopicPartition(f"t{n % 7}", n // 7): CommittedOffset(n, metadata) for n in range(count)}
+def offsets_of(count: int, metadata: str = "m") -> dict[TopicPartition, Committed]:
+    return {
+        TopicPartition(f"t{n % 7}", n // 7): Committed(n, metadata=metadata) for n in range(count)
+    }
 
 
 def test_few_offsets_go_in_one_part_and_none_in_none() -> None:

@@ -42,6 +42,15 @@ def split_batches(records: bytes) -> Iterator[Batch]:
         at, expected = stop, batch.header.next_offset
 
 
+def first_past(records: bytes, offset: int) -> Batch | None:
+    """The first whole batch that reaches past ``offset``; None where there is none.
+
+    Raises:
+        MalformedBatch: as ``split_batches``.
+    """
+    return next((it for it in split_batches(records) if it.header.next_offset > offset), None)
+
+
 def _end_of_batch(records: bytes, at: int) -> int:
     """Where the batch at ``at`` ends, 0 if it is not whole."""
     if at + _LOG_OVERHEAD >= len(records):

@@ -1,7 +1,9 @@
-"""Where the reading of a range stands, and what its next batches become."""
+"""Where the reading of ranges stands, and what their next batches become."""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -16,14 +18,21 @@ from kafka_ferry.batches import (
     converted_batches,
 )
 from kafka_ferry.batches.epochs import EpochHistory
+from kafka_ferry.clock import now_ms
+from kafka_ferry.copy.source.read_replicas import ReadReplicas
+from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.results.failures import Failure
-from kafka_ferry.retry import RETRY_S
+from kafka_ferry.plan.schedule.priority import waves
+from kafka_ferry.retry import RETRY_S, back_off_s, is_over
 from kafka_ferry.wire import Expected, Fetched
 from kafka_ferry.wire.partitions.read_ahead import Reach, first_epoch, joins
 
 # A batch begins with the offset of its first record.
 _OFFSET_BYTES: Final = 8
+_LONGEST_BACK_OFF_S: Final = 1.0
+# Back-off ends at multiples of it: silent brokers that are connected to side by side take their time once.
+_TOGETHER_S: Final = 0.1
 LookAhead = Callable[[int, Mapping[int, int]], Mapping[int, bool]]
 """See ``TransactionFates.decide``."""
 
@@ -192,3 +201,83 @@ class Cursor:
         if not rules.committed:
             return convert(AbortFilter(()))
         return self.fates.decide(fetched.aborted, convert, look_ahead)
+
+
+class Cursors:
+    """The cursors of one reader.
+
+    Args:
+        starts: the next offset to read of each range, and the leader epoch before it.
+        replicas: whom to ask for each partition; what fails may have moved.
+        wait_s: how long a partition may give nothing before its range fails.
+
+    Attributes:
+        by_source: those of the ranges that have not ended, by source partition.
+    """
+
+    def __init__(
+        self, starts: Mapping[Range, Position], replicas: ReadReplicas, wait_s: float
+    ) -> None:
+        turns = waves(starts, now_ms())
+        self.by_source = {
+            range_.source: Cursor(
+                range_, position.offset, position.leader_epoch, wave=turns[range_.source]
+            )
+            for range_, position in starts.items()
+        }
+        self._replicas, self._wait_s = replicas, wait_s
+        self._failed: list[Read] = []
+
+    def take_failed(self) -> list[Read]:
+        """The ranges that have failed since the last call."""
+        failed, self._failed = self._failed, []
+        return failed
+
+    def end(self, cursor: Cursor) -> None:
+        """Read no more of a range."""
+        self.by_source.pop(cursor.range.source, None)
+
+    def pause_s(self, longest_s: float) -> float:
+        """Seconds until a cursor that backs off may be asked for again; ``longest_s`` where none does."""
+        now = time.monotonic()
+        backing_off = (
+            cursor.not_before - now for cursor in self.by_source.values() if cursor.not_before > now
+        )
+        return min(backing_off, default=longest_s)
+
+    def move(self, cursor: Cursor, last: ConvertedBatch) -> None:
+        """Go on after a converted batch."""
+        cursor.at, cursor.leader_epoch, cursor.begun = last.end, last.leader_epoch, True
+        cursor.transient_failures, cursor.must_be_alone = 0, False
+        # A partition with data goes to the end of the request, since brokers fill responses in order.
+        self.by_source[cursor.range.source] = self.by_source.pop(cursor.range.source)
+
+    def try_again(
+        self,
+        cursors: Iterable[Cursor],
+        why: str,
+        wait_s: float | None = None,
+        *,
+        began: float | None = None,
+    ) -> None:
+        """Try again after a while, or give up after ``wait_s``; by default, that of all.
+
+        A request that was waited for has failed since it ``began``, any other since now.
+        """
+        now, wait_s = time.monotonic(), self._wait_s if wait_s is None else wait_s
+        for cursor in {cursor.range.source: cursor for cursor in cursors}.values():
+            if not cursor.transient_failures:
+                cursor.failing_since = now if began is None else began
+            cursor.transient_failures += 1
+            self._replicas.forget(cursor.range.source)
+            if is_over(now - cursor.failing_since, wait_s):
+                self.fail(cursor, f"{why.rstrip('.')}.", transient=True)
+            else:
+                until = now + back_off_s(cursor.transient_failures, _LONGEST_BACK_OFF_S)
+                cursor.not_before = math.ceil(until / _TOGETHER_S) * _TOGETHER_S
+
+    def fail(self, cursor: Cursor, message: str, *, transient: bool, advice: str = "") -> None:
+        """Read no more of a range, and say why."""
+        self.end(cursor)
+        failure = Failure.of(cursor.range, cursor.at, message, transient, advice=advice)
+        self._failed.append(Read(cursor.range, failure=failure))

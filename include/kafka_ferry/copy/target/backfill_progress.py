@@ -18,9 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kafka_ferry.batches import SettledSpan, TimeWindow
-from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.target.produce.verdicts import Verdicts
-from kafka_ferry.copy.target.progress import positions_of
+from kafka_ferry.copy.target.progress import Progress
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.ledger import (
     BackfillEntry,
@@ -37,7 +36,6 @@ from kafka_ferry.model.waits import Waits
 from kafka_ferry.plan.backfill.separate_topic import places_of
 from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -130,7 +128,7 @@ def _times(entry: CopyingEntry) -> tuple[int, int]:
     return BEGINNING, FOREVER
 
 
-class BackfillProgress:
+class BackfillProgress(Progress):
     """What the ledger says of a backfill's ranges.
 
     Args:
@@ -138,29 +136,26 @@ class BackfillProgress:
         backfilled: what the ledger says of the ranges.
     """
 
-    group = ""
-
     def __init__(self, settings: WriterSettings, backfilled: Backfilled) -> None:
-        self._settings = settings
+        super().__init__(settings)
         self._backfilled = backfilled
 
     def positions(
         self,
         cluster: WireCluster,
         ranges: Mapping[TopicPartition, Range],
-        committed: Mapping[TopicPartition, CommittedOffset],
+        committed: Mapping[TopicPartition, Position],
         topic_ids: Mapping[TopicPartition, str],
         verdicts: Verdicts,
     ) -> dict[TopicPartition, Position]:
         """See ``Progress``: how far this run has come, where no ordinary run will copy the same."""
         del cluster
-        ordinary = positions_of(committed)
         ids = {tp.topic: topic_id for tp, topic_id in topic_ids.items()}
         self._backfilled.read(ids)
         reached = {}
         for target, range_ in ranges.items():
             remote_id = ids.get(target.topic, "")
-            position = ordinary.get(target)
+            position = committed.get(target)
             if position and is_of_topics(position, range_.topic_id, remote_id):
                 _require_below(range_, position, verdicts)
             at = self._backfilled.next_offset(range_)
@@ -170,25 +165,13 @@ class BackfillProgress:
 
     def entry(self, ranges: tuple[CopiedRange, ...], waits: Waits) -> BackfillEntry:
         """See ``Progress``: it names the window."""
+        window = self._backfilled.window
         return BackfillEntry(
-            flow=self._settings.flow,
-            run=self._settings.run,
-            at=now_ms(),
-            writer=self._settings.number,
-            since=self._backfilled.window.since_ms,
-            until=self._backfilled.window.until_ms,
+            since=window.since_ms,
+            until=window.until_ms,
             ranges=ranges,
-            waits=waits,
+            **self._entry_fields(waits),
         )
-
-    def offsets(
-        self,
-        positions: Mapping[TopicPartition, tuple[Range, Position]],
-        topic_ids: Mapping[TopicPartition, str],
-    ) -> Mapping[TopicPartition, CommittedOffset]:
-        """See ``Progress``: a backfill moves no position."""
-        del positions, topic_ids
-        return {}
 
 
 def _require_below(range_: Range, position: Position, verdicts: Verdicts) -> None:

@@ -6,6 +6,7 @@ where it does not, the batch is divided until a single record is refused.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -14,6 +15,7 @@ from kafka_ferry.batches import (
     Batch,
     ConvertedBatch,
     Rejected,
+    SegmentList,
     TopicLimits,
     cut_at,
     dead_letter,
@@ -23,8 +25,10 @@ from kafka_ferry.batches import (
     unfit,
 )
 from kafka_ferry.clock import now_ms
+from kafka_ferry.copy.target.produce.partition_queue import Outgoing
+from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.model.plan import Creation
-from kafka_ferry.model.ranges import Range
+from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.secret_values import mask
 from kafka_ferry.wire.error_codes import (
     INVALID_RECORD,
@@ -129,6 +133,36 @@ class Rejections:
             before, converted = cut_at(converted, cut)
             yield before
         yield converted
+
+
+class SentLetters:
+    """The dead letters of an open transaction."""
+
+    def __init__(self) -> None:
+        self._by_source: dict[TopicPartition, list[Outgoing]] = defaultdict(list)
+
+    def add(self, range_: Range, record: Rejected, error: str, run: str) -> Outgoing:
+        """The letter for a record of a range, to be sent to the dead letter topic."""
+        letter = Outgoing(alone(letter_for(range_, record, error, run), record.offset), range_)
+        self._by_source[range_.source].append(letter)
+        return letter
+
+    def with_letters(self, copied: CopiedRange) -> CopiedRange:
+        """What the transaction holds of a range, with where its dead letters are."""
+        letters = SegmentList()
+        for out in self._by_source.get(TopicPartition(copied.topic, copied.partition), ()):
+            if copied.start <= out.converted.start < copied.end and out.base_offset is not None:
+                letters.add(out.converted.runs, out.base_offset)
+        return copied.model_copy(update={"letters": tuple(letters)}) if letters else copied
+
+    def clear(self) -> None:
+        """Forget them with their transaction."""
+        self._by_source.clear()
+
+
+def alone(record: Batch, offset: int = 0) -> ConvertedBatch:
+    """A batch of one record as it is queued for one of the flow's own topics."""
+    return ConvertedBatch(offset, offset + 1, record, ((offset, 1),))
 
 
 def letter_for(range_: Range, record: Rejected, error: str, run: str) -> Batch:

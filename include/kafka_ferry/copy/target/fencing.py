@@ -18,6 +18,7 @@ from kafka_ferry.ledger import (
     encode,
     ledger_topic,
 )
+from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.positions import Position, PositionMetadata, position_group
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
@@ -25,15 +26,15 @@ from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partitions.partition_log import leader_of
-from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
+from kafka_ferry.wire.produce import produce
 from kafka_ferry.wire.transactions.endings import (
     Ending,
     TransactionOutcome,
     learn_ending,
-    producers,
+    producers_question,
     transactional_ids,
 )
-from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce
+from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_ferry.wire.transactions.settlement import Settlement
 
 _TIMEOUT_MS: Final = 60_000
@@ -51,7 +52,7 @@ def is_writers_id(flow: str, name: str) -> bool:
     return number.isdecimal() and name == transactional_id(flow, int(number))
 
 
-def committed_position(position: Position, run: str) -> CommittedOffset:
+def committed_position(position: Position, run: str) -> Committed:
     """``position`` as it is committed in the flow's group, by the run ``run``."""
     metadata = PositionMetadata(
         topic_id=position.topic_id,
@@ -61,7 +62,7 @@ def committed_position(position: Position, run: str) -> CommittedOffset:
         producer=position.producer,
         origins=position.origins,
     )
-    return CommittedOffset(position.offset, metadata.encode(), position.leader_epoch)
+    return Committed(position.offset, position.leader_epoch, metadata.encode())
 
 
 def fence_writers(flow: Flow, writers: int) -> None:
@@ -83,15 +84,10 @@ def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, P
         run: the run that found them in the ledger.
         positions: by *target* partition.
     """
-    group = position_group(flow.name)
-    offsets = {tp: committed_position(position, run) for tp, position in positions.items()}
     with connect(flow.target, "producer") as cluster:
-        producer, settlement = _take_over(cluster, flow, 0)
-        producer.add_group(group)
-        for tp, code in producer.commit_offsets(group, offsets).items():
-            doing = f"Committing the position of {tp} on {flow.target.alias}"
-            raise fault(code, doing, Right.topic("READ", tp.topic))
-        producer.end(commit=True)
+        producer, settlement = _take_over(cluster, flow, _WRITER)
+        producer.add_group(position_group(flow.name))
+        _commit_positions(flow, run, producer, positions)
         settlement.settle(Ending(TransactionOutcome.COMMITTED), [], positions)
 
 
@@ -106,7 +102,7 @@ def end_skipped(flow: Flow) -> bool:
     """
     ledger, group = TopicPartition(ledger_topic(flow.source.alias), 0), position_group(flow.name)
     with connect(flow.target, "producer") as cluster:
-        question = producers(cluster, leader_of(cluster, ledger), [ledger])
+        question = producers_question(cluster, leader_of(cluster, ledger), [ledger])
         states = question.ask().get(ledger, ()) if question else ()
         open_ = [it.producer_id for it in states if it.current_txn_start_offset >= 0]
         names = {name for it in open_ for name in transactional_ids(cluster, it)}
@@ -141,20 +137,29 @@ def commit_adopted(
         ranges: the content of each ledger record, none of them empty.
         positions: by *target* partition.
     """
-    group = position_group(flow.name)
     ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
-    offsets = {tp: committed_position(position, run) for tp, position in positions.items()}
     with connect(flow.target, "producer") as cluster:
         producer, settlement = _take_over(cluster, flow, _WRITER)
-        for code in producer.add_partitions([ledger], group).values():
+        for code in producer.add_partitions([ledger], position_group(flow.name)).values():
             doing = f"Writing to the ledger {ledger.topic} on {flow.target.alias}"
             raise fault(code, doing, Right.topic("WRITE", ledger.topic))
         _append_all(cluster, producer, ledger, flow, run, ranges)
-        for tp, code in producer.commit_offsets(group, offsets).items():
-            doing = f"Committing the position of {tp} on {flow.target.alias}"
-            raise fault(code, doing, Right.topic("READ", tp.topic))
-        producer.end(commit=True)
+        _commit_positions(flow, run, producer, positions)
         settlement.settle(Ending(TransactionOutcome.COMMITTED), [ledger], positions)
+
+
+def _commit_positions(
+    flow: Flow,
+    run: str,
+    producer: TransactionalProducer,
+    positions: Mapping[TopicPartition, Position],
+) -> None:
+    """Commit the open transaction, with positions in the flow's group."""
+    offsets = {tp: committed_position(position, run) for tp, position in positions.items()}
+    for tp, code in producer.commit_offsets(position_group(flow.name), offsets).items():
+        doing = f"Committing the position of {tp} on {flow.target.alias}"
+        raise fault(code, doing, Right.topic("READ", tp.topic))
+    producer.end(commit=True)
 
 
 def _append_all(

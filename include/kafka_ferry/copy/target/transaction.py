@@ -16,7 +16,6 @@ Not covered here: how the batches of ranges are written (``copy.target.record_wr
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -25,16 +24,16 @@ from typing import Final
 
 from kafka_ferry.batches import (
     Batch,
-    ConvertedBatch,
     Rejected,
-    SegmentList,
     TopicLimits,
     for_producer,
     single_record,
 )
+from kafka_ferry.control.positions import positions_of
 from kafka_ferry.copy.target.claims import require_claims
-from kafka_ferry.copy.target.dead_letters import letter_for
+from kafka_ferry.copy.target.dead_letters import SentLetters, alone
 from kafka_ferry.copy.target.fencing import transactional_id
+from kafka_ferry.copy.target.position_commit import PositionCommit
 from kafka_ferry.copy.target.produce.partition_leaders import (
     ask_for_topics,
     check_leaders,
@@ -44,13 +43,13 @@ from kafka_ferry.copy.target.produce.partition_leaders import (
 from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.produce.pipeline import Pipeline
 from kafka_ferry.copy.target.produce.verdicts import Verdicts
-from kafka_ferry.copy.target.progress import Progress
+from kafka_ferry.copy.target.progress import Progress, of_current_topics
 from kafka_ferry.copy.target.transaction_members import TransactionMembers
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.ledger import CopiedRange, encode, ledger_topic
-from kafka_ferry.model.positions import Position, is_of_topics, position_group
+from kafka_ferry.model.positions import Position, position_group
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.rights import Right, advice_on
 from kafka_ferry.model.waits import NO_WAITS, Waits
@@ -60,8 +59,6 @@ from kafka_ferry.wire.error_codes import (
     error_name,
     is_transient,
 )
-from kafka_ferry.wire.offset_parts import is_too_large, parts_of
-from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 from kafka_ferry.wire.transactions.open_transactions import OpenTransactions
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_ferry.wire.transactions.settlement import Settlement
@@ -131,11 +128,13 @@ class Transaction:
             settlement, self.coordination, self.producer, evidence, self._own
         )
         self._refreshed: dict[TopicPartition, tuple[Range, Position]] = {}
-        self._letters: dict[TopicPartition, list[Outgoing]] = defaultdict(list)
+        self._letters = SentLetters()
         self._members = TransactionMembers(
             self.producer, self.verdicts, self._ledger, progress.group
         )
-        self._asked = -1
+        self._position_commit = PositionCommit(
+            self.data, self.producer, self._pipeline, self._group, self.raise_if_void
+        )
 
     @property
     def takes_letters(self) -> bool:
@@ -186,22 +185,19 @@ class Transaction:
         self.raise_if_void()
         assert group is not None
         group.require_all(self.settings.alias, self._group)
-        self._asked = group.node
-        positions = self._positions(by_target, group.offsets)
+        self._position_commit.asked = group.node
+        positions = self._positions(by_target, positions_of(group.offsets))
         if self._open.has_lost:
             # The ledger still has those that were committed.
             positions |= self._positions(by_target, {})
-        return {
-            tp: position
-            for tp, position in positions.items()
-            if self._counts(by_target[tp], position)
-            and self._is_of_this_topic(by_target[tp], position)
-        }
+        return of_current_topics(
+            positions, by_target, self._topic_ids(), self.verdicts, recopy=self.settings.recopy
+        )
 
     def _positions(
         self,
         by_target: Mapping[TopicPartition, Range],
-        committed: Mapping[TopicPartition, CommittedOffset],
+        committed: Mapping[TopicPartition, Position],
     ) -> dict[TopicPartition, Position]:
         return self._progress.positions(
             self.data, by_target, committed, self._topic_ids(), self.verdicts
@@ -239,22 +235,6 @@ class Transaction:
     def _topic_ids(self) -> dict[TopicPartition, str]:
         return {tp: queue.remote_topic_id for tp, queue in self.queues.items()}
 
-    def _counts(self, range_: Range, position: Position) -> bool:
-        """Whether the position is of the current topics."""
-        queue = self.queues.get(range_.target)
-        remote_id = queue.remote_topic_id if queue else position.remote_topic_id
-        return position.offset > 0 or is_of_topics(position, range_.topic_id, remote_id)
-
-    def _is_of_this_topic(self, range_: Range, position: Position) -> bool:
-        """Whether the records before the position are in the current remote topic."""
-        queue = self.queues.get(range_.target)
-        if queue is None or position.remote_topic_id in ("", queue.remote_topic_id):
-            return True
-        if not self.settings.recopy:
-            message = "the target's topic was deleted and recreated since; its history is gone."
-            self.verdicts.fail(range_, position.offset, message)
-        return not self.settings.recopy
-
     # --- content
 
     def put(self, queue: PartitionQueue, out: Outgoing) -> None:
@@ -267,10 +247,8 @@ class Transaction:
         """Queue rejected records for the dead letter topic."""
         for record, error in letters:
             assert self._dead_letters is not None
-            letter = _alone(letter_for(range_, record, error, self.settings.run), record.offset)
-            out = Outgoing(letter, range_)
-            self._letters[range_.source].append(out)
-            self.put(self.queues[self._dead_letters], out)
+            letter = self._letters.add(range_, record, error, self.settings.run)
+            self.put(self.queues[self._dead_letters], letter)
 
     def refresh(self, range_: Range, position: Position) -> None:
         """See ``Writer.refresh``."""
@@ -350,21 +328,13 @@ class Transaction:
                 position = queue.position_after()
                 positions[tp] = queue.range, position
                 reached[queue.range.source] = position.offset
-                copied.append(self._with_letters(queue.copied_range()))
+                copied.append(self._letters.with_letters(queue.copied_range()))
         left = self._commit(tuple(copied), positions, waits)
         self.verdicts.after_commit(reached)
         hidden = {tp: range_ for tp in left if (range_ := self.queues[tp].range)}
         self._forget()
         self._set_aside(hidden, reached)
         return reached
-
-    def _with_letters(self, copied: CopiedRange) -> CopiedRange:
-        """What the transaction holds of a range, with where its dead letters are."""
-        letters = SegmentList()
-        for out in self._letters.get(TopicPartition(copied.topic, copied.partition), ()):
-            if copied.start <= out.converted.start < copied.end and out.base_offset is not None:
-                letters.add(out.converted.runs, out.base_offset)
-        return copied.model_copy(update={"letters": tuple(letters)}) if letters else copied
 
     def commit_first(
         self,
@@ -411,7 +381,7 @@ class Transaction:
         if entries:
             entry = self._progress.entry(entries, waits)
             record = single_record(*encode(entry), entry.at)
-            self.queues[self._ledger].waiting.append(Outgoing(_alone(record)))
+            self.queues[self._ledger].waiting.append(Outgoing(alone(record)))
             self.pump()
         refused = self._commit_offsets(positions)
         self.pump()
@@ -435,43 +405,8 @@ class Transaction:
         offsets = self._progress.offsets(positions, self._topic_ids())
         if not offsets:
             return {}
-        group = self._progress.group
         self._members.require_group()
-        if self.producer.group_node(group) == self.queues[self._ledger].node:
-            refused = self._commit_after_record(group, offsets)
-        else:
-            refused = self.producer.commit_offsets(group, offsets)
-        if self.producer.group_node(group) != self._asked:
-            # A broker that is cut off from the others answers too, with offsets as they were then.
-            raise StartOver(f"The group {group} has another coordinator than when it was asked.")
-        return refused
-
-    def _commit_after_record(
-        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
-    ) -> Mapping[TopicPartition, int]:
-        """Commit positions where one broker takes them and the ledger's record.
-
-        It asks the transaction's coordinator whether it may (KIP-890). A second question of a transaction
-        voids one that it has not sent yet, and the record is refused with NOT_ENOUGH_REPLICAS
-        (``AddPartitionsToTxnManager``); at different brokers the two may overlap. Here the positions follow
-        the record on its connection, of which a broker handles one request after the other.
-        """
-        connection = self.data.connection(self.queues[self._ledger].node)
-        first = next(parts_of(group, offsets))
-        question = self.producer.ask_to_commit(group, first, connection)
-        connection.send(question.request)
-        self._pipeline.receive_all()
-        committed: set[TopicPartition] = set()
-        refused: dict[TopicPartition, int] = {}
-        try:
-            refused = question.read(connection.receive())
-            committed.update(first)
-        except FerryError as error:
-            if not (error.transient or is_too_large(error)):
-                raise
-            self.raise_if_void()
-        left = {tp: offset for tp, offset in offsets.items() if tp not in committed}
-        return refused | self.producer.commit_offsets(group, left)
+        return self._position_commit.commit(offsets, self.queues[self._ledger].node)
 
     def _end(self, positions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
         """Commit the transaction, and wait until all partitions show it but those without a leader."""
@@ -502,7 +437,3 @@ class Transaction:
         self.uncommitted_bytes = self.uncommitted_segments = 0
         for queue in self.queues.values():
             queue.forget()
-
-
-def _alone(record: Batch, offset: int = 0) -> ConvertedBatch:
-    return ConvertedBatch(offset, offset + 1, record, ((offset, 1),))

@@ -37,21 +37,13 @@ _FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class CopiedSpan:
-    """A range's source offsets, and where their records went.
+    """A range's source offsets, and where their records went; the other attributes are those of ``CopiedRange``.
 
     Attributes:
         ledger_offset: its record in the ledger.
         run: the run that has copied it.
-        topic: the source's topic.
-        topic_id: its id.
-        partition: the partition, on both clusters.
-        remote_topic: the topic on the target.
-        start: the first source offset.
-        end: the source offset after the last one.
-        rewound_from: as ``CopiedRange.rewound_from``.
         since: of a backfill's range, the first timestamp of its window; else None.
         until: of a backfill's range, the first timestamp after its window; else None.
-        segments: where its records are.
         compared: whether a takeover has compared any of it.
     """
 
@@ -84,30 +76,14 @@ class CopiedSpan:
 class RangeCounts:
     """What the ledger counts in a range, without the places of its records.
 
+    The other attributes are those of ``CopiedRange``.
+
     Attributes:
         ledger_offset: its record in the ledger.
         type: the type of that record.
         run: the run that has copied it.
         at: when, in milliseconds since 1970.
         writer: the number of the writer.
-        topic: the source's topic.
-        topic_id: its id.
-        partition: the partition, on both clusters.
-        remote_topic: the topic on the target.
-        remote_topic_id: its id.
-        start: the first source offset.
-        end: the source offset after the last one.
-        records: records copied.
-        bytes: bytes of their batches.
-        batches: how many there are.
-        reasons: source offsets without a record on the target, by reason.
-        rebuilt: batches that could not be copied unopened, by reason.
-        digest: of the batches.
-        lost: the source offsets that were deleted before they were copied, ``[start, end)``.
-        rewound_from: as ``CopiedRange.rewound_from``.
-        adopted: as ``CopiedRange.adopted``.
-        transform: as ``CopiedRange.transform``.
-        rule_counts: as ``CopiedRange.rule_counts``.
     """
 
     ledger_offset: int

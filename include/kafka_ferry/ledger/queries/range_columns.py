@@ -17,7 +17,7 @@ from kafka_ferry.ledger.rows import CopiedPartition, copied_rows, is_one_of
 from kafka_ferry.model.ranges import TopicPartition
 
 if TYPE_CHECKING:
-    from kafka_ferry.ledger.record import CopiedRange
+    from kafka_ferry.ledger.copied_range import CopiedRange
     from kafka_ferry.ledger.table import LedgerTable
 
 Offsets = npt.NDArray[np.int64]
@@ -73,6 +73,16 @@ class RangeColumns(NamedTuple):
         source, target, records = _table(chain.from_iterable(r.segments for r in listed), 3)
         preserved = bool(listed) and all(r.preserved for r in listed)
         return cls(start, end, rewound_from, lengths, source, target, records, batches, preserved)
+
+    def part(self, ranges: slice, segments: slice) -> RangeColumns:
+        """Some of the ranges, and the segments that are theirs."""
+        of_ranges = ("start", "end", "rewound_from", "lengths", "batches")
+        of_segments = ("source", "target", "records")
+        return self._replace(
+            **{name: getattr(self, name)[ranges] for name in of_ranges},
+            **{name: getattr(self, name)[segments] for name in of_segments},
+            backfill=None if self.backfill is None else self.backfill[ranges],
+        )
 
     def ordinary(self, starts: Offsets, ends: Offsets) -> tuple[Offsets, Offsets]:
         """The ``starts`` and ``ends``, a pair for each range, that are not of a backfill."""
@@ -190,14 +200,18 @@ def _by_partition(rows: pa.Table) -> Iterator[tuple[CopiedPartition, tuple[int, 
     numbers = _numbers(rows, CopiedPartition._fields)
     order = np.argsort(numbers, kind="stable")
     edges = np.flatnonzero(np.diff(numbers[order], prepend=-1, append=-1)).tolist()
-    rows = rows.take(pa.array(order))
-    ranges = _AllRanges(rows)
+    rows = rows.take(pa.array(order)).combine_chunks()
+    offsets, columns = _column(rows["ledger_offset"]), _columns_of(rows)
+    segments_to = np.append(0, np.cumsum(columns.lengths))
+    preserved = _column(pc.cast(rows["preserved"], pa.int8()))
     keys = rows.select(list(CopiedPartition._fields)).take(pa.array(edges[:-1])).to_pylist()
     for key, (first, last) in zip(keys, pairwise(edges), strict=True):
+        part = columns.part(slice(first, last), slice(segments_to[first], segments_to[last]))
         # A consumer cannot continue in a topic that receives only backfills.
-        if not ranges.is_ordinary(first, last):
+        if part.backfill is not None and part.backfill.all():
             continue
-        yield CopiedPartition(**key), (ranges.ledger_offset(last - 1), ranges.part(first, last))
+        part = part._replace(preserved=bool(preserved[first:last].all()))
+        yield CopiedPartition(**key), (int(offsets[last - 1]), part)
 
 
 def _numbers(rows: pa.Table, names: Sequence[str]) -> Offsets:
@@ -210,44 +224,22 @@ def _numbers(rows: pa.Table, names: Sequence[str]) -> Offsets:
     return numbers
 
 
-class _AllRanges:
-    """The rows of many partitions as columns, from which each partition takes its part."""
-
-    def __init__(self, rows: pa.Table) -> None:
-        rows = rows.combine_chunks()
-        self._ledger_offset = _column(rows["ledger_offset"])
-        self._start, self._end = _column(rows["start"]), _column(rows["end"])
-        self._rewound = _column(rows["rewound_from"])
-        self._batches = _column(rows["batches"])
+def _columns_of(rows: pa.Table) -> RangeColumns:
+    """The ranges of many partitions as columns, from which each partition takes its part."""
+    segments = rows["segments"].combine_chunks().flatten()
+    source, target, records = (_column(segments.field(name)) for name in Segment._fields)
+    return RangeColumns(
+        _column(rows["start"]),
+        _column(rows["end"]),
+        _column(rows["rewound_from"]),
+        _column(pc.list_value_length(rows["segments"])),
+        source,
+        target,
+        records,
+        _column(rows["batches"]),
         # Only a backfill's rows have a window.
-        self._backfill = _column(pc.cast(pc.is_valid(rows["since"]), pa.int8())).astype(bool)
-        self._preserved = _column(pc.cast(rows["preserved"], pa.int8()))
-        self._lengths = _column(pc.list_value_length(rows["segments"]))
-        self._segments_to = np.append(0, np.cumsum(self._lengths))
-        segments = rows["segments"].combine_chunks().flatten()
-        self._segments = [_column(segments.field(name)) for name in Segment._fields]
-
-    def ledger_offset(self, at: int) -> int:
-        return int(self._ledger_offset[at])
-
-    def is_ordinary(self, first: int, last: int) -> bool:
-        return not bool(self._backfill[first:last].all())
-
-    def part(self, first: int, last: int) -> RangeColumns:
-        segments = slice(self._segments_to[first], self._segments_to[last])
-        source, target, records = (column[segments] for column in self._segments)
-        return RangeColumns(
-            self._start[first:last],
-            self._end[first:last],
-            self._rewound[first:last],
-            self._lengths[first:last],
-            source,
-            target,
-            records,
-            self._batches[first:last],
-            bool(self._preserved[first:last].all()),
-            self._backfill[first:last],
-        )
+        backfill=_column(pc.cast(pc.is_valid(rows["since"]), pa.int8())).astype(bool),
+    )
 
 
 def _column(values: pa.Array | pa.ChunkedArray) -> Offsets:

@@ -16,7 +16,7 @@ from kafka_ferry.batches.record_format.header import HEADER
 from kafka_ferry.config import Flow
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import Fetched, WireCluster, connect, fetch
+from kafka_ferry.wire import Fetched, WireCluster, connect, send_fetch
 from kafka_ferry.wire.error_codes import NONE, THROTTLED, fault
 from kafka_ferry.wire.partitions.by_leader import by_node
 
@@ -172,9 +172,10 @@ def peek(
         FerryError: the broker is over its quota.
     """
     all_bytes = each * len(places)
-    answers = list(
-        fetch(cluster, node, places, max_bytes=all_bytes, partition_max_bytes=each, max_wait_ms=0)
+    pending = send_fetch(
+        cluster, node, places, max_bytes=all_bytes, partition_max_bytes=each, max_wait_ms=0
     )
+    answers = list(pending.answers())
     if doing and not answers:
         raise fault(THROTTLED, doing)
     return [fetched for fetched in answers if fetched.error == NONE]

@@ -19,7 +19,7 @@ from kafka_ferry.plan.offsets.start_offsets import fill_end
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.provenance.log_ends import LogEnds, batch_at_end, look_again, marks_of
 from kafka_ferry.wire.partitions.by_leader import by_node
-from kafka_ferry.wire.transactions.endings import producers
+from kafka_ferry.wire.transactions.endings import producers_question
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -190,7 +190,7 @@ def _whole(
         answers = [
             question.ask()
             for node, some in nodes.items()
-            if (question := producers(cluster, node, some))
+            if (question := producers_question(cluster, node, some))
         ]
     return {
         tp

@@ -19,7 +19,7 @@ from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.error_codes import fault
-from kafka_ferry.wire.partitions.list_offsets import LATEST, READ_COMMITTED, ask_offsets
+from kafka_ferry.wire.partitions.list_offsets import LATEST, READ_COMMITTED, offsets_question
 from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_log
 from kafka_ferry.wire.partitions.scan import ended_batches
 
@@ -72,7 +72,7 @@ def read_log(
 
 def _last_stable_offset(cluster: WireCluster, log: PartitionLog) -> int:
     with cluster.forgetting():
-        question = ask_offsets(cluster, log.leader, {log.partition: LATEST}, READ_COMMITTED)
+        question = offsets_question(cluster, log.leader, {log.partition: LATEST}, READ_COMMITTED)
         entry = question.ask()[log.partition]
     if entry.error_code:
         doing = f"Asking where {log.partition} on {cluster.alias} ends"

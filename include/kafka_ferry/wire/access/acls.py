@@ -7,7 +7,7 @@ stay. It also lacks names for newer operations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from kafka.protocol.admin.acl import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
@@ -102,13 +102,13 @@ def create_acls(cluster: WireCluster, acls: Iterable[Acl]) -> dict[Acl, FerryErr
         TooOld: if brokers are of a release before 2.0.
         ClusterUnreachable: if no broker answers.
     """
-    errors: dict[Acl, FerryError] = {}
-    for some in batched(acls, _RULES_AT_ONCE):
-        answer = ask(cluster, _creation(some), version=_VERSION)
-        for acl, result in _pair(cluster, some, answer.results):
-            if result.error_code:
-                errors[acl] = _error(cluster, "creating", acl, result)
-    return errors
+    return _change(
+        cluster,
+        acls,
+        "creating",
+        _creation,
+        lambda answer: [[result] for result in answer.results],
+    )
 
 
 def delete_acls(cluster: WireCluster, acls: Iterable[Acl]) -> dict[Acl, FerryError]:
@@ -121,29 +121,36 @@ def delete_acls(cluster: WireCluster, acls: Iterable[Acl]) -> dict[Acl, FerryErr
         TooOld: if brokers are of a release before 2.0.
         ClusterUnreachable: if no broker answers.
     """
+    return _change(
+        cluster,
+        acls,
+        "deleting",
+        _deletion,
+        lambda answer: [[result, *result.matching_acls] for result in answer.filter_results],
+    )
+
+
+def _change(
+    cluster: WireCluster,
+    acls: Iterable[Acl],
+    doing: str,
+    request: Callable[[Sequence[Acl]], Any],
+    results: Callable[[Any], Sequence[Sequence[Any]]],
+) -> dict[Acl, FerryError]:
+    """Send requests about ACLs; ``results`` are those of each in an answer, in the order of the request."""
     errors: dict[Acl, FerryError] = {}
     for some in batched(acls, _RULES_AT_ONCE):
-        answer = ask(cluster, _deletion(some), version=_VERSION)
-        for acl, result in _pair(cluster, some, answer.filter_results):
-            for one in (result, *result.matching_acls):
-                if one.error_code:
-                    errors[acl] = _error(cluster, "deleting", acl, one)
+        answers = results(ask(cluster, request(some), version=_VERSION))
+        if len(some) != len(answers):
+            message = f"{cluster.alias} did not answer for each of {len(some)} ACLs."
+            raise ClusterUnreachable(message)
+        for acl, answer in zip(some, answers, strict=True):
+            for result in answer:
+                if result.error_code:
+                    what = f"{cluster.alias}, while {doing} the ACL {acl}"
+                    advice, needed = result.error_message or "", Right.cluster("ALTER")
+                    errors[acl] = fault(result.error_code, what, needed, advice=advice)
     return errors
-
-
-def _pair(
-    cluster: WireCluster, acls: Sequence[Acl], results: Sequence[Any]
-) -> Iterable[tuple[Acl, Any]]:
-    """Each ACL with its result; an answer has the results in the order of the request."""
-    if len(acls) != len(results):
-        raise ClusterUnreachable(f"{cluster.alias} did not answer for each of {len(acls)} ACLs.")
-    return zip(acls, results, strict=True)
-
-
-def _error(cluster: WireCluster, doing: str, acl: Acl, result: Any) -> FerryError:
-    what = f"{cluster.alias}, while {doing} the ACL {acl}"
-    message = result.error_message or ""
-    return fault(result.error_code, what, Right.cluster("ALTER"), advice=message)
 
 
 def _creation(acls: Sequence[Acl]) -> CreateAclsRequest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 from kafka.protocol.admin.client_quotas import (
     AlterClientQuotasRequest,
@@ -20,6 +20,7 @@ from kafka_ferry.wire.error_codes import fault
 
 _Entry = AlterClientQuotasRequest.EntryData
 _Entity = AlterClientQuotasRequest.EntryData.EntityData
+_TO_ALTER: Final = Right.cluster("ALTER_CONFIGS")
 _Op = AlterClientQuotasRequest.EntryData.OpData
 
 
@@ -59,21 +60,7 @@ def alter_quotas(
     for change in changes:
         by_entity.setdefault(change.entity, []).append(change)
     request = AlterClientQuotasRequest(
-        entries=[
-            _Entry(
-                entity=[_Entity(entity_type=kind, entity_name=name) for kind, name in entity],
-                ops=[
-                    _Op(
-                        key=quota_change.key,
-                        value=quota_change.value or 0.0,
-                        remove=quota_change.value is None,
-                    )
-                    for quota_change in some
-                ],
-            )
-            for entity, some in by_entity.items()
-        ],
-        validate_only=False,
+        entries=[_entry(entity, some) for entity, some in by_entity.items()], validate_only=False
     )
     answer = ask(cluster, request, of_controller=True)
     answers = {_entity(entry): entry for entry in answer.entries}
@@ -85,14 +72,20 @@ def alter_quotas(
             if entry is None:
                 raise ClusterUnreachable(f"{cluster.alias} did not answer for {name}.")
             if entry.error_code:
-                doing = f"{cluster.alias}, while changing {name}"
-                errors[change] = fault(
-                    entry.error_code,
-                    doing,
-                    Right.cluster("ALTER_CONFIGS"),
-                    advice=entry.error_message or "",
-                )
+                doing, needed = f"{cluster.alias}, while changing {name}", _TO_ALTER
+                advice = entry.error_message or ""
+                errors[change] = fault(entry.error_code, doing, needed, advice=advice)
     return errors
+
+
+def _entry(entity: Entity, changes: Iterable[QuotaChange]) -> Any:
+    return _Entry(
+        entity=[_Entity(entity_type=kind, entity_name=name) for kind, name in entity],
+        ops=[
+            _Op(key=change.key, value=change.value or 0.0, remove=change.value is None)
+            for change in changes
+        ],
+    )
 
 
 def _entity(entry: Any) -> Entity:

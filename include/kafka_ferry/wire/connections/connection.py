@@ -31,53 +31,8 @@ from kafka_ferry.wire.connections.responses import decode_response, response_cla
 from kafka_ferry.wire.connections.sasl import log_in
 from kafka_ferry.wire.connections.sockets import open_socket
 from kafka_ferry.wire.connections.tls import UNREACHED, UNRESOLVED, secure, tls_fault
+from kafka_ferry.wire.connections.versions import version_to_send
 
-# The newest version of each request that this package supports (pass-through writing needs Produce
-# below 12, which would start the broker's second transaction protocol); the broker's own newest is
-# used where that is older.
-_SPOKEN: Final[dict[str, int]] = {
-    "Produce": 9,
-    "Fetch": 13,
-    "ListOffsets": 8,
-    "Metadata": 12,
-    "OffsetFetch": 8,
-    "OffsetCommit": 9,
-    "OffsetDelete": 0,
-    "ListGroups": 5,
-    "DescribeGroups": 5,
-    "DeleteGroups": 2,
-    "DescribeShareGroupOffsets": 0,
-    "AlterShareGroupOffsets": 0,
-    "DeleteShareGroupOffsets": 0,
-    "OffsetForLeaderEpoch": 4,
-    "FindCoordinator": 4,
-    "InitProducerId": 3,
-    "AddPartitionsToTxn": 3,
-    "AddOffsetsToTxn": 3,
-    "EndTxn": 3,
-    "TxnOffsetCommit": 3,
-    "SaslHandshake": 1,
-    "SaslAuthenticate": 2,
-    "ApiVersions": 3,
-    "DeleteRecords": 2,
-    "WriteTxnMarkers": 1,
-    "DescribeProducers": 0,
-    "DescribeTransactions": 0,
-    "ListTransactions": 0,
-    "DescribeAcls": 3,
-    "CreateAcls": 3,
-    "DeleteAcls": 3,
-    "DescribeUserScramCredentials": 0,
-    "AlterUserScramCredentials": 0,
-    "DescribeClientQuotas": 1,
-    "AlterClientQuotas": 1,
-    "DescribeLogDirs": 3,
-    "DescribeConfigs": 4,
-    "IncrementalAlterConfigs": 1,
-    "CreateTopics": 5,
-    "CreatePartitions": 3,
-    "DeleteTopics": 5,
-}
 _CORRELATION_ID: Final = 4
 _UNSUPPORTED_VERSION: Final = 35
 _MAX_RESPONSE: Final = 256 * 1024 * 1024
@@ -211,7 +166,7 @@ class Connection:
             How many bytes it has.
         """
         if request.API_VERSION is None:
-            version = self._version_of(request)
+            version = version_to_send(request, self._versions, self.address)
             request.API_VERSION = version if newest is None else min(version, newest)
         self._stay_authenticated()
         if (quiet := self._quiet_until - time.monotonic()) > 0:
@@ -291,21 +246,6 @@ class Connection:
         self._versions = {
             entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys
         }
-
-    def _version_of(self, request: Any) -> int:
-        name = request.name.removesuffix("Request")
-        if request.API_KEY not in self._versions:
-            raise FerryError(
-                f"{self.address} does not know the request {name}, which Kafka Ferry needs here.",
-                advice="Is it a broker of Kafka's? docs/compatibility.md says what others lack.",
-            )
-        oldest, newest = self._versions[request.API_KEY]
-        version = min(_SPOKEN[name], newest)
-        if version < max(oldest, 0):
-            raise FerryError(
-                f"{self.address} supports {name} v{oldest} to v{newest}; Kafka Ferry, up to v{_SPOKEN[name]}."
-            )
-        return version
 
     def _stay_authenticated(self) -> None:
         """Log in again if the session soon ends: a broker closes the connection at the first request after that."""

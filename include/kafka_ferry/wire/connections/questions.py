@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from kafka_ferry.wire.connections.connection import Connection
 
 _T = TypeVar("_T")
+_R = TypeVar("_R")
 _K = TypeVar("_K", bound=Hashable)
 
 
@@ -27,6 +28,12 @@ class Question(Generic[_T]):
     request: Any
     read: Callable[[Any], _T]
     newest: int | None = None
+
+    def then(self, read: Callable[[_T], _R]) -> Question[_R]:
+        """The same question, where ``read`` makes something else of what its answer says."""
+        return Question(
+            self.connection, self.request, lambda answer: read(self.read(answer)), self.newest
+        )
 
     def ask(self) -> _T:
         """Ask it alone.

@@ -174,7 +174,7 @@ class _Scram:
         return getattr(self._mechanism, name)
 
     def receive(self, message: bytes) -> None:
-        """Takes the broker's next message.
+        """Take the broker's next message.
 
         Raises:
             AccessDenied: it asks for so few iterations that an impostor could derive the password from the proof, or

@@ -39,7 +39,7 @@ def iterations_of(message: bytes) -> int:
 
 
 def check_nonce(message: bytes, client_nonce: bytes) -> None:
-    """Does nothing if the broker has added something to the client's nonce.
+    """Check that the broker has added something to the client's nonce.
 
     Raises:
         ValueError: it has not: an answer of another exchange, or the client's own, would do.
@@ -50,7 +50,7 @@ def check_nonce(message: bytes, client_nonce: bytes) -> None:
 
 
 def check_final(message: bytes) -> None:
-    """Does nothing if the broker's last message is a ``server-final-message`` with a signature.
+    """Check that the broker's last message is a ``server-final-message`` with a signature.
 
     Raises:
         ValueError: it is not; the message is the broker's own reason, where it has one.

@@ -137,7 +137,7 @@ class Backoff:
         self._not_before: dict[Hashable, float] = {}
 
     def wait(self, broker: Hashable) -> None:
-        """Sleeps until the broker may be connected to again."""
+        """Sleep until the broker may be connected to again."""
         if (left := self._not_before.get(broker, 0.0) - time.monotonic()) > 0:
             time.sleep(left)
 
@@ -150,7 +150,7 @@ class Backoff:
         return {"socket_connection_setup_timeout_ms": limit}
 
     def note_failure(self, broker: Hashable) -> None:
-        """Records a failed connection."""
+        """Record a failed connection."""
         before = self._failures.get(broker, 0)
         self._failures[broker] = before + 1
         if self._waits:
@@ -159,6 +159,6 @@ class Backoff:
             self._not_before[broker] = time.monotonic() + pause / _SECOND_MS
 
     def note_success(self, broker: Hashable) -> None:
-        """Records a successful connection."""
+        """Record a successful connection."""
         self._failures.pop(broker, None)
         self._not_before.pop(broker, None)

@@ -26,6 +26,8 @@ from kafka_ferry.wire.error_codes import (
 )
 
 _T = TypeVar("_T")
+Answers = Iterable[tuple[str, _T | FerryError]]
+"""The answer about each group, or the error that a broker gives in its place."""
 GROUPS_AT_ONCE: Final = 20
 """How many groups a request may name if its answer is long: a group may have 10,000s of partitions."""
 _KEYS_AT_ONCE: Final = 1_000
@@ -49,7 +51,7 @@ _IN_FLIGHT: Final = 64 * 1024
 def ask_coordinators(
     cluster: WireCluster,
     groups: Collection[str],
-    ask: Callable[[Sequence[Connection], list[str]], Iterable[tuple[str, _T | FerryError]]],
+    ask: Callable[[Sequence[Connection], list[str]], Answers[_T]],
     *,
     most_connections: int = 1,
 ) -> dict[str, _T | FerryError]:

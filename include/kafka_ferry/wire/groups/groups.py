@@ -6,7 +6,7 @@ place of a group's answer.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, cast, get_args
 
 from kafka.protocol.admin.groups import (
@@ -19,12 +19,13 @@ from kafka_ferry.batched import batched
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.groups import Group, GroupType
 from kafka_ferry.model.rights import Right
-from kafka_ferry.wire.any_broker import TooOld
+from kafka_ferry.wire.any_broker import require_offered
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.error_codes import GROUP_ID_NOT_FOUND, NONE, fault
 from kafka_ferry.wire.groups.coordinators import (
     GROUPS_AT_ONCE,
+    Answers,
     ask_coordinators,
     group_fault,
     pipeline,
@@ -63,9 +64,7 @@ def describe_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, 
     Needs DESCRIBE on each group.
     """
 
-    def ask(
-        connections: Sequence[Connection], some: list[str]
-    ) -> Iterator[tuple[str, Group | FerryError]]:
+    def ask(connections: Sequence[Connection], some: list[str]) -> Answers[Group]:
         requests = (
             DescribeGroupsRequest(groups=few, include_authorized_operations=False)
             for few in batched(some, GROUPS_AT_ONCE)
@@ -91,13 +90,8 @@ def delete_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, Fe
         None for each group that no longer exists, an error for each other one.
     """
 
-    def ask(
-        connections: Sequence[Connection], some: list[str]
-    ) -> Iterator[tuple[str, FerryError | None]]:
-        if not connections[0].offers(DeleteGroupsRequest):
-            raise TooOld(
-                f"{connections[0].address} is too old to delete groups: that needs Kafka 1.1."
-            )
+    def ask(connections: Sequence[Connection], some: list[str]) -> Answers[None]:
+        require_offered(connections[0], DeleteGroupsRequest, "delete groups", "1.1")
         requests = (DeleteGroupsRequest(groups_names=few) for few in batched(some, GROUPS_AT_ONCE))
         for answer in pipeline(connections, requests):
             for result in answer.results:

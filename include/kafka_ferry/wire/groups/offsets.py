@@ -16,18 +16,19 @@ from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
-from kafka_ferry.wire.any_broker import TooOld
-from kafka_ferry.wire.by_topic import by_topic, entries_of
+from kafka_ferry.wire.any_broker import require_offered
+from kafka_ferry.wire.by_topic import entries_of, in_topics
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.error_codes import GROUP_ID_NOT_FOUND
 from kafka_ferry.wire.groups.coordinators import (
     GROUPS_AT_ONCE,
+    Answers,
     ask_coordinators,
     group_fault,
     pipeline,
 )
-from kafka_ferry.wire.offset_parts import parts_of
+from kafka_ferry.wire.offset_parts import entries_to_commit, parts_of
 
 Offsets = Mapping[TopicPartition, Committed]
 Refused = dict[TopicPartition, FerryError]
@@ -55,7 +56,7 @@ def fetch_offsets(
 
     def ask(
         connections: Sequence[Connection], some: list[str]
-    ) -> Iterator[tuple[str, dict[TopicPartition, Committed] | FerryError]]:
+    ) -> Answers[dict[TopicPartition, Committed]]:
         for group, answer in _fetch(connections, some):
             if answer.error_code:
                 doing = f"{cluster.alias}, reading the offsets of the group {group}"
@@ -75,7 +76,7 @@ def commit_offsets(cluster: WireCluster, offsets: Mapping[str, Offsets]) -> dict
         By group an error for each partition that was refused; the others are committed.
     """
 
-    def ask(connections: Sequence[Connection], some: list[str]) -> Iterator[tuple[str, Refused]]:
+    def ask(connections: Sequence[Connection], some: list[str]) -> Answers[Refused]:
         parts = {group: list(parts_of(group, offsets[group])) for group in some}
         requests = (_commit(group, part) for group in some for part in parts[group])
         answers = pipeline(connections, requests)
@@ -102,13 +103,8 @@ def delete_offsets(
         By group an error for each partition that was refused; the others no longer have an offset.
     """
 
-    def ask(
-        connections: Sequence[Connection], some: list[str]
-    ) -> Iterator[tuple[str, Refused | FerryError]]:
-        if not connections[0].offers(OffsetDeleteRequest):
-            raise TooOld(
-                f"{connections[0].address} is too old to delete offsets: that needs Kafka 2.4."
-            )
+    def ask(connections: Sequence[Connection], some: list[str]) -> Answers[Refused]:
+        require_offered(connections[0], OffsetDeleteRequest, "delete offsets", "2.4")
         requests = (_deletion(group, partitions[group]) for group in some)
         for group, answer in zip(some, pipeline(connections, requests), strict=True):
             if answer.error_code == GROUP_ID_NOT_FOUND:
@@ -117,12 +113,8 @@ def delete_offsets(
                 doing = f"{cluster.alias}, deleting offsets of the group {group}"
                 yield group, group_fault(answer.error_code, doing, Right.group("DELETE", group))
             else:
-                entries = dict(entries_of(answer.topics))
-                group_partitions = partitions[group]
-                yield (
-                    group,
-                    refusals(cluster, "deleting", group, "DELETE", group_partitions, entries),
-                )
+                entries, own = dict(entries_of(answer.topics)), partitions[group]
+                yield group, refusals(cluster, "deleting", group, "DELETE", own, entries)
 
     return of_partitions(ask_coordinators(cluster, partitions, ask), partitions)
 
@@ -203,17 +195,6 @@ def _parse_offsets(
 
 
 def _commit(group: str, offsets: Offsets) -> OffsetCommitRequest:
-    topics = by_topic(
-        {
-            tp: _CommitPartition(
-                partition_index=tp.partition,
-                committed_offset=committed.offset,
-                committed_leader_epoch=committed.leader_epoch,
-                committed_metadata=committed.metadata,
-            )
-            for tp, committed in offsets.items()
-        }
-    )
     # No generation and no member: a request from outside of the group.
     return OffsetCommitRequest(
         group_id=group,
@@ -221,13 +202,10 @@ def _commit(group: str, offsets: Offsets) -> OffsetCommitRequest:
         member_id="",
         group_instance_id=None,
         retention_time_ms=-1,
-        topics=[_CommitTopic(name=name, partitions=some) for name, some in topics.items()],
+        topics=in_topics(_CommitTopic, entries_to_commit(_CommitPartition, offsets)),
     )
 
 
 def _deletion(group: str, partitions: Iterable[TopicPartition]) -> OffsetDeleteRequest:
-    topics = by_topic({tp: _DeletePartition(partition_index=tp.partition) for tp in partitions})
-    return OffsetDeleteRequest(
-        group_id=group,
-        topics=[_DeleteTopic(name=name, partitions=some) for name, some in topics.items()],
-    )
+    entries = {tp: _DeletePartition(partition_index=tp.partition) for tp in partitions}
+    return OffsetDeleteRequest(group_id=group, topics=in_topics(_DeleteTopic, entries))

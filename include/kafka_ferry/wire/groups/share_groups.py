@@ -9,20 +9,21 @@ Each request is sent once; callers retry transient errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final
 
 from kafka_ferry.batched import batched
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
-from kafka_ferry.wire.any_broker import TooOld
-from kafka_ferry.wire.by_topic import by_topic
+from kafka_ferry.wire.any_broker import require_offered
+from kafka_ferry.wire.by_topic import entries_of, in_topics
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.groups.coordinators import (
     GROUPS_AT_ONCE,
+    Answers,
     ask_coordinators,
     group_fault,
     pipeline,
@@ -34,6 +35,7 @@ from kafka_ferry.wire.messages import (
     DescribeShareGroupOffsetsRequest,
 )
 
+_SINCE: Final = ("read and set the offsets of share groups", "4.1")
 _DescribedGroup = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
 _AlteredTopic = AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
 _AlteredPartition = _AlteredTopic.AlterShareGroupOffsetsRequestPartition
@@ -50,8 +52,8 @@ def fetch_start_offsets(
 
     def ask(
         connections: Sequence[Connection], some: list[str]
-    ) -> Iterator[tuple[str, dict[TopicPartition, Committed] | FerryError]]:
-        _require(connections[0], DescribeShareGroupOffsetsRequest)
+    ) -> Answers[dict[TopicPartition, Committed]]:
+        require_offered(connections[0], DescribeShareGroupOffsetsRequest, *_SINCE)
         requests = (
             DescribeShareGroupOffsetsRequest(
                 groups=[_DescribedGroup(group_id=group, topics=None) for group in few]
@@ -64,10 +66,8 @@ def fetch_start_offsets(
                     doing = f"{cluster.alias}, reading the offsets of the group {entry.group_id}"
                     needed = Right.group("DESCRIBE", entry.group_id)
                     message = entry.error_message
-                    yield (
-                        entry.group_id,
-                        group_fault(entry.error_code, doing, needed, message=message),
-                    )
+                    error = group_fault(entry.error_code, doing, needed, message=message)
+                    yield entry.group_id, error
                 else:
                     yield entry.group_id, _starts(cluster, entry)
 
@@ -84,25 +84,16 @@ def alter_start_offsets(cluster: WireCluster, offsets: Mapping[str, Offsets]) ->
     """
 
     def request(group: str) -> Any:
-        topics = by_topic(
-            {
-                tp: _AlteredPartition(partition_index=tp.partition, start_offset=committed.offset)
-                for tp, committed in offsets[group].items()
-            }
-        )
+        entries = {
+            tp: _AlteredPartition(partition_index=tp.partition, start_offset=committed.offset)
+            for tp, committed in offsets[group].items()
+        }
         return AlterShareGroupOffsetsRequest(
-            group_id=group,
-            topics=[
-                _AlteredTopic(topic_name=name, partitions=some) for name, some in topics.items()
-            ],
+            group_id=group, topics=in_topics(_AlteredTopic, entries, name="topic_name")
         )
 
     def refuse(group: str, answer: Any) -> Refused:
-        entries = {
-            TopicPartition(topic.topic_name, entry.partition_index): entry
-            for topic in answer.responses
-            for entry in topic.partitions
-        }
+        entries = dict(entries_of(answer.responses, name="topic_name"))
         return refusals(cluster, "setting", group, "READ", offsets[group], entries)
 
     return _change(cluster, "READ", offsets, request, refuse)
@@ -142,11 +133,9 @@ def _change(
 ) -> dict[str, Refused]:
     """Send one request per group; each needs a right to ``operation`` on the group."""
 
-    def ask(
-        connections: Sequence[Connection], some: list[str]
-    ) -> Iterator[tuple[str, Refused | FerryError]]:
+    def ask(connections: Sequence[Connection], some: list[str]) -> Answers[Refused]:
         requests = [request(group) for group in some]
-        _require(connections[0], requests[0])
+        require_offered(connections[0], requests[0], *_SINCE)
         for group, answer in zip(some, pipeline(connections, requests), strict=True):
             if answer.error_code:
                 doing = f"{cluster.alias}, changing the start offsets of the group {group}"
@@ -158,22 +147,13 @@ def _change(
     return of_partitions(ask_coordinators(cluster, wanted, ask), wanted)
 
 
-def _require(connection: Connection, request: Any) -> None:
-    if not connection.offers(request):
-        raise TooOld(
-            f"{connection.address} can neither read nor set the offsets of share groups: that needs Kafka 4.1."
-        )
-
-
 def _starts(cluster: WireCluster, group: Any) -> dict[TopicPartition, Committed] | FerryError:
     offsets = {}
-    for topic in group.topics:
-        for entry in topic.partitions:
-            tp = TopicPartition(topic.topic_name, entry.partition_index)
-            if entry.error_code:
-                doing = f"{cluster.alias}, reading the offset of {tp} in the group {group.group_id}"
-                needed, message = Right.topic("DESCRIBE", tp.topic), entry.error_message
-                return group_fault(entry.error_code, doing, needed, message=message)
-            if entry.start_offset >= 0:
-                offsets[tp] = Committed(entry.start_offset, entry.leader_epoch)
+    for tp, entry in entries_of(group.topics, name="topic_name"):
+        if entry.error_code:
+            doing = f"{cluster.alias}, reading the offset of {tp} in the group {group.group_id}"
+            needed, message = Right.topic("DESCRIBE", tp.topic), entry.error_message
+            return group_fault(entry.error_code, doing, needed, message=message)
+        if entry.start_offset >= 0:
+            offsets[tp] = Committed(entry.start_offset, entry.leader_epoch)
     return offsets

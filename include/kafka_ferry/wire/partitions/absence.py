@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from kafka_ferry.batches import MalformedBatch, split_batches
+from kafka_ferry.batches import MalformedBatch
+from kafka_ferry.batches.record_format.split import first_past
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import RETRY_S, at_most
@@ -112,7 +113,7 @@ class LogAnswers:
 def has_batch(fetched: Fetched, offset: int) -> bool:
     """Whether an answer has a batch that reaches past ``offset``, or bytes that are no batch."""
     try:
-        return any(batch.header.next_offset > offset for batch in split_batches(fetched.records))
+        return first_past(fetched.records, offset) is not None
     except MalformedBatch:
         return True
 
@@ -139,10 +140,8 @@ def next_batch(
     fetched = fetch_one(
         cluster, node, partition, offset, max_bytes=1, committed=False, expected=expected
     )
-    for batch in split_batches(fetched.records):
-        if batch.header.next_offset > offset:
-            return max(offset, batch.header.base_offset)
-    return offset
+    batch = first_past(fetched.records, offset)
+    return max(offset, batch.header.base_offset) if batch else offset
 
 
 def silence(partition: TopicPartition, offset: int, end: int, remote_to: int = 0) -> str:

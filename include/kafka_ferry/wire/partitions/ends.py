@@ -9,7 +9,7 @@ from kafka.protocol.admin import DeleteRecordsRequest
 
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.wire.by_topic import by_topic, entries_of
+from kafka_ferry.wire.by_topic import entries_of, in_topics
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import NONE
 from kafka_ferry.wire.partition_leader import PartitionLeader
@@ -68,19 +68,12 @@ def delete_records(
     """
     refused = {}
     for node, partitions in by_node({tp: nodes[tp] for tp in starts}).items():
-        topics = by_topic(
-            {
-                tp: _DeletePartition(partition_index=tp.partition, offset=starts[tp])
-                for tp in partitions
-            }
-        )
+        entries = {
+            tp: _DeletePartition(partition_index=tp.partition, offset=starts[tp])
+            for tp in partitions
+        }
         answer = cluster.connection(node).call(
-            DeleteRecordsRequest(
-                topics=[
-                    _DeleteTopic(name=name, partitions=entries) for name, entries in topics.items()
-                ],
-                timeout_ms=_TIMEOUT_MS,
-            )
+            DeleteRecordsRequest(topics=in_topics(_DeleteTopic, entries), timeout_ms=_TIMEOUT_MS)
         )
         codes = {tp: entry.error_code for tp, entry in entries_of(answer.topics)}
         cluster.require_answers(partitions, codes)

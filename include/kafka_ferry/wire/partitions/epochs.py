@@ -11,7 +11,7 @@ from kafka_ferry.batches.epochs import EpochEnd
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
-from kafka_ferry.wire.by_topic import by_topic
+from kafka_ferry.wire.by_topic import entries_of, in_topics
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.questions import Question
 from kafka_ferry.wire.error_codes import NONE, fault, is_transient
@@ -96,23 +96,16 @@ def epoch_ends_on(
 def _ends(
     cluster: WireCluster, node: int, epochs: Mapping[TopicPartition, int]
 ) -> Question[dict[TopicPartition, EpochEnd]]:
-    topics = by_topic(
-        {
-            tp: _Partition(partition=tp.partition, current_leader_epoch=-1, leader_epoch=epoch)
-            for tp, epoch in epochs.items()
-        }
-    )
+    entries = {
+        tp: _Partition(partition=tp.partition, current_leader_epoch=-1, leader_epoch=epoch)
+        for tp, epoch in epochs.items()
+    }
     request = OffsetForLeaderEpochRequest(
-        replica_id=_CONSUMER,
-        topics=[_Topic(topic=name, partitions=entries) for name, entries in topics.items()],
+        replica_id=_CONSUMER, topics=in_topics(_Topic, entries, name="topic")
     )
 
     def read(answer: Any) -> dict[TopicPartition, EpochEnd]:
-        answers = {
-            TopicPartition(topic.topic, entry.partition): entry
-            for topic in answer.topics
-            for entry in topic.partitions
-        }
+        answers = dict(entries_of(answer.topics, name="topic", number="partition"))
         cluster.require_answers(epochs, answers)
         ends = {}
         for tp in epochs:

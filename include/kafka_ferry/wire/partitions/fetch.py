@@ -102,47 +102,6 @@ class Fetched:
         return refuses or (self.alone and not self.records)
 
 
-def fetch(
-    cluster: WireCluster,
-    node: int,
-    offsets: Mapping[TopicPartition, int],
-    *,
-    max_bytes: int,
-    partition_max_bytes: int,
-    max_wait_ms: int = 250,
-    expected: Mapping[TopicPartition, Expected] | None = None,
-    committed: bool = True,
-) -> Iterator[Fetched]:
-    """Fetch batches from one broker (Fetch v13, KIP-516; v12 where it is not offered or no topic id is given).
-
-    Args:
-        cluster: the cluster to read from.
-        node: the broker that leads the partitions.
-        offsets: the next offset to read, by partition; the broker fills the response in this
-            order, so a caller rotates them to be fair.
-        max_bytes: soft limit of the response; it always has at least one batch.
-        partition_max_bytes: the same for each partition.
-        max_wait_ms: how long the broker may wait for the first byte.
-        expected: what must still be true of each partition.
-        committed: whether only committed batches are wanted (``read_committed``, KIP-98).
-
-    Raises:
-        ClusterUnreachable: if the broker does not answer, or not exactly for ``offsets``.
-        FerryError: if it refuses the request as a whole.
-    """
-    pending = send_fetch(
-        cluster,
-        node,
-        offsets,
-        max_bytes=max_bytes,
-        partition_max_bytes=partition_max_bytes,
-        max_wait_ms=max_wait_ms,
-        expected=expected,
-        committed=committed,
-    )
-    yield from pending.answers()
-
-
 def fetch_one(
     cluster: WireCluster,
     node: int,
@@ -172,7 +131,7 @@ def fetch_one(
         ClusterUnreachable: if the broker does not answer, or the log's start has moved past ``offset``.
         FerryError: if the partition cannot be read.
     """
-    answers = fetch(
+    pending = send_fetch(
         cluster,
         node,
         {partition: offset},
@@ -182,7 +141,7 @@ def fetch_one(
         expected={partition: expected},
         committed=committed,
     )
-    fetched = next(answers, None)
+    fetched = next(pending.answers(), None)
     # A broker that throttles us answers without any partition.
     error = THROTTLED if fetched is None else fetched.error
     if fetched is None or error != NONE:
@@ -206,10 +165,23 @@ def send_fetch(
     rack: str = "",
     number: int = 0,
 ) -> PendingFetch:
-    """Send what ``fetch`` sends, without waiting for the answer.
+    """Ask one broker for batches (Fetch v13, KIP-516; v12 where it is not offered or no topic id is given).
 
-    Args and errors as in ``fetch``; ``rack`` lets a leader name a replica that is in the same one (KIP-392),
-    and ``number`` that of the broker's connection.
+    Args:
+        cluster: the cluster to read from.
+        node: the broker that leads the partitions.
+        offsets: the next offset to read, by partition; the broker fills the response in this
+            order, so a caller rotates them to be fair.
+        max_bytes: soft limit of the response; it always has at least one batch.
+        partition_max_bytes: the same for each partition.
+        max_wait_ms: how long the broker may wait for the first byte.
+        expected: what must still be true of each partition.
+        committed: whether only committed batches are wanted (``read_committed``, KIP-98).
+        rack: lets a leader name a replica that is in the same one (KIP-392).
+        number: which connection to the broker is used.
+
+    Raises:
+        ClusterUnreachable: if the broker cannot be reached.
     """
     checks = {tp: (expected or {}).get(tp, ANY) for tp in offsets}
     names = {check.topic_id: tp.topic for tp, check in checks.items()}

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
-from kafka_ferry.batches import Batch, first_time, split_batches
+from kafka_ferry.batches import Batch, first_time
+from kafka_ferry.batches.record_format.split import first_past
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.cluster_state import HeldBack
 from kafka_ferry.model.ranges import TopicPartition
@@ -65,7 +66,5 @@ def _open_batch(cluster: WireCluster, node: int, tp: TopicPartition, offset: int
     if fetch_one(cluster, node, tp, offset, max_bytes=1).end > offset:
         return None
     fetched = fetch_one(cluster, node, tp, offset, max_bytes=1, committed=False)
-    for batch in split_batches(fetched.records):
-        if batch.header.next_offset > offset:
-            return batch if batch.header.is_transactional else None
-    return None
+    batch = first_past(fetched.records, offset)
+    return batch if batch and batch.header.is_transactional else None

@@ -10,7 +10,7 @@ from kafka.protocol.consumer import ListOffsetsRequest
 
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.wire.by_topic import by_topic, entries_of
+from kafka_ferry.wire.by_topic import entries_of, in_topics
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.questions import Question, ask_together
 from kafka_ferry.wire.error_codes import read_fault
@@ -33,13 +33,13 @@ _Topic = ListOffsetsRequest.ListOffsetsTopic
 _Partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
 
 
-def ask_offsets(
+def offsets_question(
     cluster: WireCluster,
     node: int,
     times: Mapping[TopicPartition, int],
     isolation: int = _READ_UNCOMMITTED,
 ) -> Question[dict[TopicPartition, Any]]:
-    """Asks a broker for an offset of each partition.
+    """A question to a broker: an offset of each partition.
 
     Args:
         cluster: the cluster to ask.
@@ -48,15 +48,13 @@ def ask_offsets(
         isolation: Kafka's number of the level that ``LATEST`` is for; by default the reader's.
 
     Returns:
-        A question whose answer has ``error_code``, ``offset`` and ``timestamp`` of each partition; it raises
+        The question; its answer has ``error_code``, ``offset`` and ``timestamp`` of each partition; it raises
         ``ClusterUnreachable`` if the broker does not answer, or not for every partition.
     """
-    topics = by_topic(
-        {
-            tp: _Partition(partition_index=tp.partition, current_leader_epoch=-1, timestamp=time)
-            for tp, time in times.items()
-        }
-    )
+    entries = {
+        tp: _Partition(partition_index=tp.partition, current_leader_epoch=-1, timestamp=time)
+        for tp, time in times.items()
+    }
 
     def read(answer: Any) -> dict[TopicPartition, Any]:
         answers = dict(entries_of(answer.topics))
@@ -66,7 +64,7 @@ def ask_offsets(
     request = ListOffsetsRequest(
         replica_id=-1,
         isolation_level=isolation,
-        topics=[_Topic(name=name, partitions=partitions) for name, partitions in topics.items()],
+        topics=in_topics(_Topic, entries),
     )
     return Question(cluster.connection(node), request, read)
 
@@ -123,7 +121,7 @@ def log_offsets(
     by_leader = by_node(nodes)
     cluster.open(by_leader)
     questions = {
-        (node, which): ask_offsets(cluster, node, dict.fromkeys(partitions, which))
+        (node, which): offsets_question(cluster, node, dict.fromkeys(partitions, which))
         for node, partitions in by_leader.items()
         for which in wanted
     }

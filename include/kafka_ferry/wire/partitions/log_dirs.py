@@ -8,7 +8,7 @@ from kafka.protocol.admin import DescribeLogDirsRequest
 
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
-from kafka_ferry.wire.by_topic import entries_of, numbers_by_topic
+from kafka_ferry.wire.by_topic import entries_of, in_topics, numbers_of
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import NONE, fault
 from kafka_ferry.wire.partitions.by_leader import by_node
@@ -38,12 +38,7 @@ def log_sizes(
     sizes = {}
     for node, partitions in by_node(nodes).items():
         answer = cluster.connection(node).call(
-            DescribeLogDirsRequest(
-                topics=[
-                    _Topic(topic=name, partitions=numbers)
-                    for name, numbers in numbers_by_topic(partitions).items()
-                ]
-            )
+            DescribeLogDirsRequest(topics=in_topics(_Topic, numbers_of(partitions), name="topic"))
         )
         if answer.error_code:
             raise fault(

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kafka_ferry.batches import MalformedBatch, split_batches
+from kafka_ferry.batches.record_format.split import first_past
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.partitions.fetch import Fetched, PendingFetch, fetch_one, send_fetch
@@ -116,9 +117,8 @@ def joins(fetched: Fetched, at: int, leader_epoch: int) -> bool:
 def first_epoch(records: bytes, at: int) -> int | None:
     """The leader epoch of the first batch with an offset of ``at`` or later, None where there is none."""
     with contextlib.suppress(MalformedBatch):
-        for batch in split_batches(records):
-            if batch.header.next_offset > at:
-                return batch.header.leader_epoch
+        batch = first_past(records, at)
+        return batch.header.leader_epoch if batch else None
     return None
 
 

@@ -87,13 +87,13 @@ def _require_up_to(partition: TopicPartition, at: int, following: int) -> None:
 
 
 def committed_values(
-    cluster: WireCluster, partition: TopicPartition, start: int, *, keeps_all: bool = False
+    cluster: WireCluster, partition: TopicPartition, start: int
 ) -> Iterator[tuple[int, bytes | None]]:
     """The values of a partition's committed records from ``start`` on, with their offsets.
 
     Args and errors as of ``committed_records``.
     """
-    for _, at, value in committed_records(cluster, partition, start, keeps_all=keeps_all):
+    for _, at, value in committed_records(cluster, partition, start):
         yield at, value
 
 

@@ -20,8 +20,8 @@ from kafka_ferry.wire.partitions.list_offsets import (
     LATEST,
     NEWEST,
     NEWEST_SINCE,
-    ask_offsets,
     log_offsets,
+    offsets_question,
 )
 
 # Limits a request to so many partitions: a broker looks each time up in an index on disk.
@@ -93,7 +93,7 @@ def look_up(
     def question(node: int, some: list[TopicPartition]) -> Question[dict[TopicPartition, Any]]:
         # Negative times have meanings of their own there, and no record is older than the log's first.
         timestamps = {tp: times[tp] if times[tp] >= 0 else EARLIEST for tp in some}
-        return ask_offsets(cluster, node, timestamps)
+        return offsets_question(cluster, node, timestamps)
 
     looked_up = LookedUp()
     for answers in ask_leaders(cluster, led, question, _AT_ONCE):
@@ -126,7 +126,7 @@ def _require_none(
     }
 
     def question(node: int, some: list[TopicPartition]) -> Question[dict[TopicPartition, Any]]:
-        return ask_offsets(cluster, node, dict.fromkeys(some, NEWEST))
+        return offsets_question(cluster, node, dict.fromkeys(some, NEWEST))
 
     doubtful = [
         tp

@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kafka.protocol.consumer import OffsetFetchRequest
 
+from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
-from kafka_ferry.wire.by_topic import entries_of, numbers_by_topic
+from kafka_ferry.wire.by_topic import entries_of, in_topics, numbers_of
 from kafka_ferry.wire.cluster import GROUP, WireCluster
 from kafka_ferry.wire.connections.questions import Question
 from kafka_ferry.wire.error_codes import UNSTABLE_OFFSET_COMMIT, fault
 
 _FetchTopic = OffsetFetchRequest.OffsetFetchRequestTopic
-
-
-@dataclass(frozen=True, slots=True)
-class CommittedOffset:
-    """A group's offset for one partition, with its metadata.
-
-    Attributes:
-        offset: the offset.
-        metadata: the text committed with it.
-        leader_epoch: of the last record before it, on the cluster of the offset; -1 where not known.
-    """
-
-    offset: int
-    metadata: str
-    leader_epoch: int = -1
 
 
 class GroupOffsets(NamedTuple):
@@ -44,7 +29,7 @@ class GroupOffsets(NamedTuple):
     """
 
     node: int
-    offsets: Mapping[TopicPartition, CommittedOffset]
+    offsets: Mapping[TopicPartition, Committed]
     errors: Mapping[TopicPartition, int]
 
     @property
@@ -70,7 +55,7 @@ def committed_offsets(
     partitions: Iterable[TopicPartition] | None = None,
     *,
     stable: bool = True,
-) -> dict[TopicPartition, CommittedOffset]:
+) -> dict[TopicPartition, Committed]:
     """The offsets that ``group`` has committed.
 
     Args:
@@ -88,9 +73,9 @@ def committed_offsets(
     """
     wanted = None if partitions is None else list(partitions)
 
-    def ask() -> dict[TopicPartition, CommittedOffset]:
+    def ask() -> dict[TopicPartition, Committed]:
         with cluster.forgetting():
-            answer = ask_offsets(cluster, group, wanted, stable=stable).ask()
+            answer = group_offsets_question(cluster, group, wanted, stable=stable).ask()
             answer.require_all(cluster.alias, group)
         return {**answer.offsets}
 
@@ -109,26 +94,23 @@ def has_pending_offsets(
 
     def ask() -> bool:
         with cluster.forgetting():
-            return ask_offsets(cluster, group, wanted).ask().is_pending
+            return group_offsets_question(cluster, group, wanted).ask().is_pending
 
     return bool(wanted) and retry(ask)
 
 
-def ask_offsets(
+def group_offsets_question(
     cluster: WireCluster,
     group: str,
     partitions: list[TopicPartition] | None,
     *,
     stable: bool = True,
 ) -> Question[GroupOffsets]:
-    """Asks for what ``group`` has committed; args as of ``committed_offsets``."""
+    """A question to a coordinator: what ``group`` has committed; args as of ``committed_offsets``."""
     node = cluster.coordinator_node(group, GROUP)
     topics = None
     if partitions is not None:
-        topics = [
-            _FetchTopic(name=name, partition_indexes=numbers)
-            for name, numbers in numbers_by_topic(partitions).items()
-        ]
+        topics = in_topics(_FetchTopic, numbers_of(partitions), partitions="partition_indexes")
 
     def read(answer: Any) -> GroupOffsets:
         if answer.error_code:
@@ -141,8 +123,8 @@ def ask_offsets(
             if entry.error_code:
                 errors[tp] = entry.error_code
             elif entry.committed_offset >= 0:
-                offsets[tp] = CommittedOffset(
-                    entry.committed_offset, entry.metadata or "", entry.committed_leader_epoch
+                offsets[tp] = Committed(
+                    entry.committed_offset, entry.committed_leader_epoch, entry.metadata or ""
                 )
         # For a partition without an offset the answer has -1.
         cluster.require_answers(partitions or (), answered)

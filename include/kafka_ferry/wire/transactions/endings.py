@@ -17,7 +17,7 @@ from kafka.protocol.producer import EndTxnRequest
 
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
-from kafka_ferry.wire.by_topic import entries_of, numbers_by_topic
+from kafka_ferry.wire.by_topic import entries_of, in_topics, numbers_of
 from kafka_ferry.wire.cluster import TRANSACTION, WireCluster
 from kafka_ferry.wire.connections.questions import Question, ask_together
 from kafka_ferry.wire.error_codes import (
@@ -112,7 +112,7 @@ def _commit(cluster: WireCluster, state: Any) -> int:
 def _state(cluster: WireCluster, transactional_id: str) -> Any:
     """The coordinator's description of the last transaction; None where it has none or is too old."""
     with cluster.forgetting():
-        question = _describe(cluster, transactional_id)
+        question = _state_question(cluster, transactional_id)
         return question.ask() if question else None
 
 
@@ -144,7 +144,7 @@ def producer_ids(cluster: WireCluster, transactional_ids: Iterable[str]) -> froz
     names = list(transactional_ids)
     with cluster.forgetting():
         cluster.find_coordinators([(name, TRANSACTION) for name in names])
-        questions = {name: _describe(cluster, name) for name in names}
+        questions = {name: _state_question(cluster, name) for name in names}
         supported = {name: question for name, question in questions.items() if question}
         if len(supported) < len(questions):
             return None
@@ -185,25 +185,20 @@ def is_replicated(cluster: WireCluster, transactional_id: str) -> bool:
         FerryError: if the coordinator does not answer.
     """
     with cluster.forgetting():
-        question = replication(cluster, transactional_id)
+        question = replication_question(cluster, transactional_id)
         return question is None or question.ask()
 
 
-def replication(cluster: WireCluster, transactional_id: str) -> Question[bool] | None:
-    """What ``is_replicated`` asks; None of brokers that do not say."""
-    question = _describe(cluster, transactional_id)
-    if question is None:
-        return None
-
-    def read(answer: Any) -> bool:
-        state = question.read(answer)
-        return state is None or state.transaction_state not in _ENDING
-
-    return Question(question.connection, question.request, read)
+def replication_question(cluster: WireCluster, transactional_id: str) -> Question[bool] | None:
+    """The question of ``is_replicated``; None of brokers that do not say."""
+    question = _state_question(cluster, transactional_id)
+    return question and question.then(
+        lambda state: state is None or state.transaction_state not in _ENDING
+    )
 
 
-def _describe(cluster: WireCluster, transactional_id: str) -> Question[Any] | None:
-    """Asks for the coordinator's description of the last transaction, None where it has none.
+def _state_question(cluster: WireCluster, transactional_id: str) -> Question[Any] | None:
+    """A question to a coordinator: its description of the last transaction, None where it has none.
 
     None if the coordinator is too old to be asked.
     """
@@ -224,13 +219,13 @@ def _describe(cluster: WireCluster, transactional_id: str) -> Question[Any] | No
     return Question(coordinator, request, read) if coordinator.offers(request) else None
 
 
-def open_parts(
+def open_parts_questions(
     cluster: WireCluster,
     leaders: Mapping[TopicPartition, PartitionLeader],
     producer_id: int,
     optional: Container[TopicPartition] = frozenset(),
 ) -> tuple[dict[int, Question[dict[TopicPartition, int]]], frozenset[TopicPartition]]:
-    """Asks where a transaction of ``producer_id`` is still open.
+    """Questions to brokers: where is a transaction of ``producer_id`` still open?
 
     Args:
         cluster: the cluster.
@@ -260,38 +255,35 @@ def open_parts(
     cluster.open(by_leader)
     questions = {}
     for node, partitions in by_leader.items():
-        question = producers(cluster, node, partitions)
+        question = producers_question(cluster, node, partitions)
         if question is not None:
-            read = partial(_open_ones, question, producer_id)
-            questions[node] = Question(question.connection, question.request, read)
+            questions[node] = question.then(partial(_open_ones, producer_id))
     return questions, frozenset(leaderless)
 
 
 def _open_ones(
-    question: Question[dict[TopicPartition, list[Any]]], producer_id: int, answer: Any
+    producer_id: int, active: Mapping[TopicPartition, list[Any]]
 ) -> dict[TopicPartition, int]:
+    """Where the producer's transaction is open, given what brokers know of all producers."""
     return {
         tp: state.current_txn_start_offset
-        for tp, states in question.read(answer).items()
+        for tp, states in active.items()
         for state in states
         if state.producer_id == producer_id and state.current_txn_start_offset >= 0
     }
 
 
-def producers(
+def producers_question(
     cluster: WireCluster, node: int, partitions: Collection[TopicPartition]
 ) -> Question[dict[TopicPartition, list[Any]]] | None:
-    """Asks a broker what it knows of the producers of partitions that it leads (DescribeProducers, KIP-664).
+    """A question to a broker: the producers of partitions that it leads (DescribeProducers, KIP-664).
 
     Returns:
         A question whose answer has the broker's ``active_producers`` of each partition, without those that the
         principal may not read; None if the broker is too old to be asked.
     """
     request = DescribeProducersRequest(
-        topics=[
-            _Topic(name=name, partition_indexes=of)
-            for name, of in numbers_by_topic(partitions).items()
-        ]
+        topics=in_topics(_Topic, numbers_of(partitions), partitions="partition_indexes")
     )
 
     def read(answer: Any) -> dict[TopicPartition, list[Any]]:

@@ -14,8 +14,9 @@ from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.pool import connect
+from kafka_ferry.wire.produce import produce
 from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome
-from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce
+from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_ferry.wire.transactions.settlement import Settlement
 
 _TIMEOUT_MS: Final = 60_000

@@ -21,7 +21,7 @@ from kafka_ferry.retry import retry
 from kafka_ferry.wire.by_topic import entries_of
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, NONE, fault
-from kafka_ferry.wire.transactions.endings import producers
+from kafka_ferry.wire.transactions.endings import producers_question
 
 # The broker appends them one after the other, 23 us each, before it answers.
 MARKERS_AT_ONCE: Final = 5_000
@@ -124,7 +124,7 @@ def transactions_in_memory(
     """
     remembered: dict[TopicPartition, Remembered] = {}
     for node, producer_ids in by_leader.items():
-        question = producers(cluster, node, producer_ids)
+        question = producers_question(cluster, node, producer_ids)
         for tp, states in (question.ask() if question else {}).items():
             own = (state for state in states if state.producer_id == producer_ids[tp])
             remembered[tp] = max(

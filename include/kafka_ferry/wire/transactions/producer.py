@@ -23,15 +23,15 @@ from kafka.protocol.producer import (
     AddPartitionsToTxnRequest,
     EndTxnRequest,
     InitProducerIdRequest,
-    ProduceRequest,
     TxnOffsetCommitRequest,
 )
 
 from kafka_ferry.errors import BrokerError
+from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
-from kafka_ferry.wire.by_topic import by_topic, entries_of, numbers_by_topic
+from kafka_ferry.wire.by_topic import entries_of, in_topics, numbers_of
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION, WireCluster
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.connections.questions import Question, ask_together
@@ -41,11 +41,8 @@ from kafka_ferry.wire.error_codes import (
     OPERATION_NOT_ATTEMPTED,
     fault,
 )
-from kafka_ferry.wire.offset_parts import commit_in_halves, parts_of
-from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
+from kafka_ferry.wire.offset_parts import commit_in_halves, entries_to_commit, parts_of
 
-_ALL_REPLICAS: Final = -1
-_PRODUCE_TIMEOUT_MS: Final = 30_000
 _LEAST_TIMEOUT_MS: Final = 1_000
 # As long as brokers allow by default: until then a writer has to come that ends an interrupted mend.
 _MEND_TIMEOUT_MS: Final = 15 * 60_000 - 1
@@ -55,9 +52,9 @@ _CommitTopic = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
 _CommitPartition = (
     TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic.TxnOffsetCommitRequestPartition
 )
-_ProduceTopic = ProduceRequest.TopicProduceData
-_ProducePartition = ProduceRequest.TopicProduceData.PartitionProduceData
-
+# UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED: they do not affect
+# other partitions.
+_OF_ONE_PARTITION: Final = frozenset({3, 17, 29})
 
 _T = TypeVar("_T")
 
@@ -207,18 +204,13 @@ class TransactionalProducer:
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=self.producer_id,
             v3_and_below_producer_epoch=self.epoch,
-            v3_and_below_topics=[
-                _TxnTopic(name=name, partitions=numbers)
-                for name, numbers in numbers_by_topic(partitions).items()
-            ],
+            v3_and_below_topics=in_topics(_TxnTopic, numbers_of(partitions)),
         )
 
         def read(answer: Any) -> dict[TopicPartition, int]:
-            codes = {
-                TopicPartition(topic.name, entry.partition_index): entry.partition_error_code
-                for topic in answer.results_by_topic_v3_and_below
-                for entry in topic.results_by_partition
-            }
+            topics = answer.results_by_topic_v3_and_below
+            entries = entries_of(topics, partitions="results_by_partition")
+            codes = {tp: entry.partition_error_code for tp, entry in entries}
             self._cluster.require_answers(partitions, codes)
             refused = {
                 tp: code
@@ -249,7 +241,7 @@ class TransactionalProducer:
         return Question(self._coordinator(), request, read)
 
     def commit_offsets(
-        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+        self, group: str, offsets: Mapping[TopicPartition, Committed]
     ) -> dict[TopicPartition, int]:
         """Commit ``offsets`` in ``group`` as a part of the open transaction, in as many requests as they need.
 
@@ -257,7 +249,7 @@ class TransactionalProducer:
             Kafka's error code for each partition that was refused.
         """
 
-        def commit(part: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, int]:
+        def commit(part: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, int]:
             return self._retry(
                 lambda: self.ask_to_commit(
                     group, part, self._cluster.coordinator(group, GROUP)
@@ -270,7 +262,7 @@ class TransactionalProducer:
         return refused
 
     def ask_to_commit(
-        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset], connection: Connection
+        self, group: str, offsets: Mapping[TopicPartition, Committed], connection: Connection
     ) -> Question[dict[TopicPartition, int]]:
         """What ``commit_offsets`` asks.
 
@@ -279,18 +271,6 @@ class TransactionalProducer:
             offsets: a part of those there that fits into one request.
             connection: to the group's coordinator, which answers it after what was sent there before.
         """
-        topics = by_topic(
-            {
-                tp: _CommitPartition(
-                    partition_index=tp.partition,
-                    committed_offset=committed.offset,
-                    committed_leader_epoch=committed.leader_epoch,
-                    committed_metadata=committed.metadata,
-                )
-                for tp, committed in offsets.items()
-            }
-        )
-
         request = TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=group,
@@ -299,9 +279,7 @@ class TransactionalProducer:
             generation_id=-1,
             member_id="",
             group_instance_id=None,
-            topics=[
-                _CommitTopic(name=name, partitions=entries) for name, entries in topics.items()
-            ],
+            topics=in_topics(_CommitTopic, entries_to_commit(_CommitPartition, offsets)),
         )
 
         def read(answer: Any) -> dict[TopicPartition, int]:
@@ -355,59 +333,3 @@ class TransactionalProducer:
 def _even(timeout_ms: int) -> int:
     """A time-out that is no mend's, at most a millisecond shorter."""
     return timeout_ms - timeout_ms % 2
-
-
-def produce_request(
-    batches: Mapping[TopicPartition, bytes], transactional_id: str | None = None
-) -> Any:
-    """A produce request (v9, acks=all) with exactly one batch for each partition in it.
-
-    Args:
-        batches: the batches, as ``for_producer`` makes them.
-        transactional_id: of the producer whose transaction they belong to, None for no transaction.
-    """
-    topics = by_topic(
-        {tp: _ProducePartition(index=tp.partition, records=batch) for tp, batch in batches.items()}
-    )
-    return ProduceRequest(
-        transactional_id=transactional_id,
-        acks=_ALL_REPLICAS,
-        timeout_ms=_PRODUCE_TIMEOUT_MS,
-        topic_data=[
-            _ProduceTopic(name=name, partition_data=entries) for name, entries in topics.items()
-        ],
-    )
-
-
-def produce(
-    cluster: WireCluster,
-    node: int,
-    partition: TopicPartition,
-    batch: bytes,
-    transactional_id: str | None = None,
-) -> Any:
-    """What a broker says of one batch, which it is sent alone: ``PartitionProduceResponse``, with an error or without.
-
-    Args:
-        cluster: the cluster.
-        node: the number of the partition's leader.
-        partition: where the batch goes.
-        batch: as ``for_producer`` makes it.
-        transactional_id: as for ``produce_request``.
-
-    Raises:
-        ClusterUnreachable: it says nothing of that partition.
-    """
-    answer = cluster.connection(node).call(produce_request({partition: batch}, transactional_id))
-    entries = {
-        TopicPartition(topic.name, entry.index): entry
-        for topic in answer.responses
-        for entry in topic.partition_responses
-    }
-    cluster.require_answers([partition], entries)
-    return entries[partition]
-
-
-# UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED: they do not affect
-# other partitions.
-_OF_ONE_PARTITION: Final = frozenset({3, 17, 29})

@@ -18,6 +18,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from kafka_ferry.errors import FerryError
@@ -25,12 +26,12 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import RETRY_S, at_most, retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.questions import Question, ask_together
-from kafka_ferry.wire.transactions.committed_offsets import GroupOffsets, ask_offsets
+from kafka_ferry.wire.transactions.committed_offsets import GroupOffsets, group_offsets_question
 from kafka_ferry.wire.transactions.endings import (
     Ending,
     TransactionOutcome,
-    open_parts,
-    replication,
+    open_parts_questions,
+    replication_question,
 )
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 
@@ -57,18 +58,6 @@ Evidence = Callable[
 each was to end; those that it leaves out are asked about again when the others have ended."""
 
 
-class _OpenParts(NamedTuple):
-    """Where a transaction is still open.
-
-    Attributes:
-        starts: where its open part begins, by partition.
-        leaderless: the partitions that no broker leads, so that none can say.
-    """
-
-    starts: Mapping[TopicPartition, int]
-    leaderless: frozenset[TopicPartition] = frozenset()
-
-
 class SettledTransaction(NamedTuple):
     """What was found once a transaction was no longer open.
 
@@ -87,12 +76,14 @@ class _Seen(NamedTuple):
 
     Attributes:
         replicated: whether the transaction's end is.
-        open: where it is open.
+        open: where its open part begins, by partition.
+        leaderless: the partitions that no broker leads, so that none can say.
         group: as of ``SettledTransaction``, but offsets may be pending.
     """
 
     replicated: bool
-    open: _OpenParts
+    open: Mapping[TopicPartition, int] = MappingProxyType({})
+    leaderless: frozenset[TopicPartition] = frozenset()
     group: GroupOffsets | None = None
 
     @property
@@ -156,27 +147,22 @@ class Settlement:
         """
         written, committed = {*written, *ending.partitions}, set(committed)
         for _ in range(_ROUNDS):
-            state = self._open(written, committed, optional)
-            (open_, leaderless), pending = state.open, state.is_pending
-            if not (open_ or pending):
+            state = self._look_until_ended(written, committed, optional)
+            if not (state.open or state.is_pending):
                 if self._producer.is_mending:
                     self._producer.start_over()
-                return SettledTransaction(leaderless, state.group)
-            whole = dict.fromkeys(open_, ending.outcome)
-            outcomes = evidence(open_, ending.outcome) if evidence else whole
-            if TransactionOutcome.UNKNOWN in {
-                *outcomes.values(),
-                *([ending.outcome] if pending else []),
-            }:
-                self._raise_if_open(open_)
+                return SettledTransaction(state.leaderless, state.group)
+            whole = dict.fromkeys(state.open, ending.outcome)
+            outcomes = evidence(state.open, ending.outcome) if evidence else whole
+            decided = {*outcomes.values(), *([ending.outcome] if state.is_pending else [])}
+            if TransactionOutcome.UNKNOWN in decided:
+                self._raise_unsettled(state.open)
             # The last transaction's outcome first: a successor learns nothing else from the coordinator.
             order = (ending.outcome, TransactionOutcome.COMMITTED, TransactionOutcome.ABORTED)
-            for outcome in order:
-                partitions = [tp for tp, decided in outcomes.items() if decided == outcome]
-                offsets = pending and ending.outcome == outcome
-                if partitions or offsets:
-                    self._end(outcome, partitions, offsets=offsets)
-                    break
+            if outcome := next((known for known in order if known in decided), None):
+                partitions = [tp for tp, its_outcome in outcomes.items() if its_outcome == outcome]
+                offsets = state.is_pending and ending.outcome == outcome
+                self._end(outcome, partitions, offsets=offsets)
         raise FerryError(f"A transaction of {self._producer.transactional_id} stays open.")
 
     def _end(
@@ -196,7 +182,7 @@ class Settlement:
             self._producer.add_group(self._group)
         self._producer.end(commit=outcome == TransactionOutcome.COMMITTED)
 
-    def _raise_if_open(self, open_: Collection[TopicPartition]) -> None:
+    def _raise_unsettled(self, open_: Collection[TopicPartition]) -> None:
         names = ", ".join(sorted(map(str, open_))) or f"the group {self._group}"
         raise Unsettled(
             f"A transaction of {self._producer.transactional_id} (producer id "
@@ -204,13 +190,13 @@ class Settlement:
             advice=(_OPEN if open_ else _PENDING).format(self._group),
         )
 
-    def _open(
+    def _look_until_ended(
         self,
         written: set[TopicPartition],
         committed: set[TopicPartition],
         optional: Container[TopicPartition],
     ) -> _Seen:
-        """What is still open after markers have had time to be written.
+        """The last look at what is still open, after markers have had time to be written.
 
         While an end is only to be replicated, consumers do not see it yet, and neither would a next run that
         reads the ledger: that takes as long as the slowest follower.
@@ -219,10 +205,10 @@ class Settlement:
         while True:
             waited_s = time.monotonic() - began
             state = retry(lambda: self._look(written, committed, optional))
-            is_open = bool(state.open.starts or state.is_pending)
+            is_open = bool(state.open or state.is_pending)
             if state.replicated and not is_open:
                 return state
-            if waited_s > (_GRACE_S if is_open or state.open.leaderless else at_most(RETRY_S)):
+            if waited_s > (_GRACE_S if is_open or state.leaderless else at_most(RETRY_S)):
                 return state
             time.sleep(pause)
             pause = min(pause * 2, 0.1)
@@ -240,14 +226,17 @@ class Settlement:
         producer = self._producer
         with self._cluster.forgetting(), self._coordination.forgetting():
             leaders = self._cluster.recent_leaders(written)
-            by_node, leaderless = open_parts(self._cluster, leaders, producer.producer_id, optional)
+            by_node, leaderless = open_parts_questions(
+                self._cluster, leaders, producer.producer_id, optional
+            )
             questions: dict[int | str, Question[Any]] = {node: by_node[node] for node in by_node}
-            if question := replication(self._coordination, producer.transactional_id):
+            if question := replication_question(self._coordination, producer.transactional_id):
                 questions["replicated"] = question
             if committed:
                 partitions = list(committed)
-                questions["group"] = ask_offsets(self._coordination, self._group, partitions)
+                questions["group"] = group_offsets_question(
+                    self._coordination, self._group, partitions
+                )
             answers = ask_together(questions)
         starts = {tp: start for node in by_node for tp, start in answers[node].items()}
-        open_ = _OpenParts(starts, leaderless)
-        return _Seen(answers.get("replicated", True), open_, answers.get("group"))
+        return _Seen(answers.get("replicated", True), starts, leaderless, answers.get("group"))

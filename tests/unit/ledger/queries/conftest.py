@@ -18,7 +18,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
 
     def made(*entries: Entry) -> LedgerTable:
         monkeypatch.setattr(
-            "kafka_ferry.ledger.table.read_ledger", lambda *_: iter(enumerate(entries))
+            "kafka_ferry.ledger.projection.read_ledger", lambda *_: iter(enumerate(entries))
         )
         table = LedgerTable(StateFolder(str(tmp_path)), FLOW)
         table.project(None, "ledger")  # type: ignore[arg-type]

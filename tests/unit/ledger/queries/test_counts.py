@@ -35,7 +35,9 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LedgerTable:
         a_transaction(a_copied_range(0, 1_000), flow="other->backup"),
         a_backfill(a_copied_range(0, 4, topic="old")),
     ]
-    monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", lambda *_: iter(enumerate(entries)))
+    monkeypatch.setattr(
+        "kafka_ferry.ledger.projection.read_ledger", lambda *_: iter(enumerate(entries))
+    )
     table = LedgerTable(StateFolder(str(tmp_path)), FLOW)
     table.project(None, "ledger")  # type: ignore[arg-type]
     return table

@@ -184,7 +184,7 @@ def test_records_go_on_getting_their_ids_when_the_subject_of_their_topic_is_gone
     run = a_run(tmp_path)
     (orders, _) = planned_schemas(run, PLAN).ranges
     copied = a_transaction(a_copied_range(schema_ids=orders.schema_ids))
-    monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", lambda *_: iter([(0, copied)]))
+    monkeypatch.setattr("kafka_ferry.ledger.projection.read_ledger", lambda *_: iter([(0, copied)]))
     run.project_ledger()
     registries.source.delete("orders-value")
 

@@ -20,8 +20,6 @@ from kafka_ferry.wire.transactions.settlement import Settlement, Unsettled
 COMMITTED = Ending(TransactionOutcome.COMMITTED)
 UNKNOWN = Ending(TransactionOutcome.UNKNOWN)
 HERE, LOST = TopicPartition("orders", 0), TopicPartition("orders", 1)
-NOTHING_OPEN = settlement._OpenParts({})
-SOME_LEADERLESS = settlement._OpenParts({}, frozenset({LOST}))
 
 
 @pytest.fixture
@@ -41,12 +39,12 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_an_end_that_is_not_replicated_yet_is_waited_for(settled: Any) -> None:
-    waiting, done = (settlement._Seen(replicated, NOTHING_OPEN) for replicated in (False, True))
+    waiting, done = (settlement._Seen(replicated) for replicated in (False, True))
     assert settled(waiting, waiting, waiting, done) == (frozenset(), 4)
 
 
 def test_a_partition_without_a_leader_is_not_waited_for(settled: Any) -> None:
-    waiting = settlement._Seen(False, SOME_LEADERLESS)
+    waiting = settlement._Seen(False, leaderless=frozenset({LOST}))
     left, looks = settled(waiting, waiting, waiting)
     assert left == {LOST}
     assert looks < 3
@@ -60,7 +58,7 @@ def test_what_stays_open_with_an_unknown_end_is_named_with_the_way_out(
 ) -> None:
     monkeypatch.setattr(settlement, "_GRACE_S", 0.0)
     pending = GroupOffsets(0, {}, {HERE: UNSTABLE_OFFSET_COMMIT})
-    seen = settlement._Seen(True, settlement._OpenParts(open_), pending)
+    seen = settlement._Seen(True, open_, group=pending)
     monkeypatch.setattr(Settlement, "_look", lambda *_: seen)
     with WireCluster("backup", {"bootstrap_servers": ["127.0.0.1:1"]}) as cluster:
         producer = TransactionalProducer(cluster, "ferry", timeout_ms=60_000)
@@ -83,8 +81,7 @@ def test_the_last_outcome_comes_first_and_each_commit_has_an_epoch_of_its_own(
     outcomes = {HERE: last, LOST: other}
     monkeypatch.setattr(settlement, "_GRACE_S", 0.0)
     looks = [
-        settlement._Seen(True, settlement._OpenParts(dict.fromkeys(open_, 3)))
-        for open_ in ([HERE, LOST], [LOST], [])
+        settlement._Seen(True, dict.fromkeys(open_, 3)) for open_ in ([HERE, LOST], [LOST], [])
     ]
     monkeypatch.setattr(Settlement, "_look", lambda *_: looks.pop(0))
     producer = Mock(spec=TransactionalProducer, is_mending=False, transactional_id="ferry")

@@ -30,14 +30,13 @@ from dataclasses import replace
 from typing import Final
 
 from kafka_ferry.batches import (
-    Absent,
     Batch,
     ConvertedBatch,
-    Reason,
     by_runs,
     cut_at,
     for_producer,
 )
+from kafka_ferry.copy.target.preserved.adoption import Adoption
 from kafka_ferry.copy.target.preserved.control_records import filler_of
 from kafka_ferry.copy.target.preserved.gap_filler import Gaps
 from kafka_ferry.copy.target.preserved.log_starts import LogStarts
@@ -47,7 +46,7 @@ from kafka_ferry.copy.target.preserved.partition_queue import (
     first_entry,
     first_position,
 )
-from kafka_ferry.copy.target.preserved.uncommitted_tail import Ahead, Misplaced
+from kafka_ferry.copy.target.preserved.uncommitted_tail import Misplaced
 from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.produce.pipeline import Answer, Pipeline
 from kafka_ferry.copy.target.transaction import Transaction
@@ -70,19 +69,6 @@ _REPAIR: Final = (
     "Run `ferry repair --config ... --flow '{flow}' --topic {topic}`: this copy can no longer be "
     "completed, and with --yes it is given up, so that the next run copies it again; before that, "
     "find the other producer and revoke its WRITE permission."
-)
-_BY_RULE: Final = (
-    " The source's record is taken as {rule} leaves it now, and this flow itself wrote what is there, in an "
-    "attempt that did not commit it. If the rule, its function or a secret has changed since, set it back, "
-    "run once, and change it then."
-)
-_BY_NO_RULE: Final = (
-    " This flow itself wrote what is there, in an attempt that did not commit it. If the topic had a transform "
-    "rule then, set it back, run once, and take it away then. Otherwise the source has lost or changed records."
-)
-_GIVE_UP: Final = (
-    " Or run `ferry repair --config ... --flow '{flow}' --topic {topic} --yes`: this copy is given up, and the "
-    "next run copies it again."
 )
 # Before KAFKA-7190.
 _TOO_OLD: Final = (
@@ -109,6 +95,7 @@ class PreservedRecords:
         filler = filler_of(fill, self._cluster, transaction.producer, self._renew)
         self._gaps = Gaps(self._cluster, filler, self._verdicts, self._fail, self._renew)
         self._starts = LogStarts(self._cluster, self._verdicts, self._fail)
+        self._adoption = Adoption(transaction, self._fail)
         self._heard_at = 0.0
 
     def forget(self) -> None:
@@ -235,22 +222,7 @@ class PreservedRecords:
             self._fail(queue, error.offset, error.message, advice=True)
             return
         if end > known_to:
-            queue.ahead = Ahead(
-                self._cluster,
-                tp,
-                known_to,
-                end,
-                queue.producer,
-                is_compacted=self._transaction.limits_by_topic[tp.topic].keys_required,
-                may_be_refused=self._transaction.takes_letters,
-            )
-            if known_to < position.offset:
-                # Only control records lie between the log's start and the first range.
-                between = known_to, min(position.offset, end)
-                self._adopt(
-                    queue, ConvertedBatch(*between, absent=(Absent(*between, Reason.CONTROL),))
-                )
-                queue.tally = None
+            self._adoption.begin(queue, tp, (known_to, end), position.offset)
 
     def _fill_starts(self, queues: Mapping[TopicPartition, PreservedQueue]) -> None:
         """Move the logs of new partitions to where their mirrors start, before they are used."""
@@ -270,7 +242,7 @@ class PreservedRecords:
             self._starts.move(filled, starts, otherwise="offsets.start: 0")
             self._raise_if_void()
 
-    # --- adoption
+    # --- queues
 
     def _take(self, queue: PreservedQueue, converted: ConvertedBatch) -> None:
         """Queue the converted batch, unless an earlier attempt has written it."""
@@ -280,43 +252,12 @@ class PreservedRecords:
                 if converted.end > queue.ahead.end
                 else (converted, None)
             )
-            self._adopt(queue, known)
+            self._adoption.adopt(queue, known)
             if rest is None:
                 return
             converted = rest
         if self._is_open(queue):
             self._transaction.put(queue, Outgoing(converted, queue.range))
-
-    def _adopt(self, queue: PreservedQueue, converted: ConvertedBatch) -> None:
-        """Account for a converted batch of an earlier attempt, if the target holds exactly that."""
-        assert queue.ahead is not None and queue.range is not None
-        try:
-            adopted = queue.ahead.adopt(converted)
-        except Misplaced as error:
-            message = error.message + self._cause(queue.range) if error.is_own else error.message
-            self._fail(queue, error.offset, message, advice=not error.is_own)
-            return
-        why = "the target refused it when it was first tried"
-        self._transaction.put_letters(queue.range, [(letter, why) for letter in adopted.letters])
-        for part in adopted.converted_batches:
-            queue.account(Outgoing(part, queue.range, part.first, adopted=True))
-            self._transaction.uncommitted_segments += len(part.runs)
-        queue.count_adopted(adopted.batches)
-        if converted.end >= queue.ahead.end:
-            # Only the broker has counted records that both sides have removed since.
-            if queue.ahead.next_sequence is not None:
-                queue.counted = queue.ahead.next_sequence
-            queue.epoch = queue.ahead.epoch
-            queue.ahead, queue.sequence = None, queue.counted
-
-    def _cause(self, range_: Range) -> str:
-        """Why records of the flow's own differ from what it would write now."""
-        flow, rule = (
-            self._transaction.settings.flow,
-            self._transaction.settings.rule_name(range_.topic),
-        )
-        differs = _BY_RULE.format(rule=rule) if rule else _BY_NO_RULE
-        return differs + _GIVE_UP.format(flow=flow, topic=range_.remote_topic)
 
     # --- writing
 

@@ -17,7 +17,7 @@ from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQ
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.transactions.producer import produce_request
+from kafka_ferry.wire.produce import produce_request, produced
 
 _REQUEST_BYTES: Final = 4 * 1024 * 1024
 # A broker handles one request of a connection at a time. It remembers five batches of a producer, to recognize
@@ -176,17 +176,15 @@ class Pipeline:
         sent = self._in_flight[node].popleft()
         self._bytes_in_flight[node] -= sent.size
         request = sent.batches
-        for topic in response.responses:
-            for entry in topic.partition_responses:
-                tp = TopicPartition(topic.name, entry.index)
-                if tp not in request:
-                    raise ClusterUnreachable(f"{self._cluster.alias} answered for {tp}, unasked.")
-                queue, out = request.pop(tp)
-                answer = Answer(
-                    entry.error_code,
-                    entry.base_offset,
-                    entry.error_message or "",
-                    tuple(record.batch_index for record in entry.record_errors or ()),
-                )
-                self._judge(queue, out, answer)
+        for tp, entry in produced(response):
+            if tp not in request:
+                raise ClusterUnreachable(f"{self._cluster.alias} answered for {tp}, unasked.")
+            queue, out = request.pop(tp)
+            answer = Answer(
+                entry.error_code,
+                entry.base_offset,
+                entry.error_message or "",
+                tuple(record.batch_index for record in entry.record_errors or ()),
+            )
+            self._judge(queue, out, answer)
         self._cluster.require_answers(request, ())

@@ -202,7 +202,7 @@ def _cut_logs(
 def _cut_since_takeover(
     flow: Flow, boundaries: Boundaries, recounts: Mapping[TopicPartition, PartitionRecount]
 ) -> set[TopicPartition]:
-    """As ``_cut_logs``, where a takeover has compared what another mirror wrote: its last offset need hold no record."""
+    """As ``_cut_logs``, where a takeover has compared what another mirror wrote: its last offset may hold no record."""
     ends = {
         tp: end
         for tp, end in boundaries.items()

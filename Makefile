@@ -12,13 +12,20 @@ LIBRARY := $(shell find include/kafka_ferry include/kafka_ferry_airflow dags spa
 INSTALL := uv pip install --quiet --no-deps --python $(BIN)/python \
   --config-settings-package pyspark:--build-option=--compression=stored
 
-# All that a marker selects in some folders: some files at a time, then what must be alone. As tests/conftest.py has
-# them. Each of those side by side has brokers and a Spark of its own, which the tests of a file share: three keep two
-# processors busy, since each waits for its brokers at times. The long files come first (pyproject.toml), so that none
-# waits for another.
+# Two processors are never idle: what waits for brokers and for Airflow most of the time leaves them to others.
+# First the tests that must be alone, one after the other, since a real Airflow has to answer in time; and beside them,
+# with the lowest priority, what waits for nothing, in a cache of its own (.ci/run). Then four files at a time: each
+# process has brokers and a Spark of its own, which the tests of a file share. The long files come first
+# (pyproject.toml), so that none waits for another.
+BESIDE := tests/unit tests/simulation/test_histories.py tests/faults/test_foreign_bytes.py tests/system/spark/test_image.py
+OTHERS := tests/system tests/faults tests/integration tests/simulation $(BESIDE:%=--ignore=%)
 define run_tests
-pytest -n 3 --dist loadfile --no-loadscope-reorder -m "$(1) and not alone" $(2); beside=$$?; \
-  pytest -m "$(1) and alone" tests/system && exit $$beside
+FERRY_SOURCE_BROKERS=1 FERRY_TARGET_BROKERS=1 nice -n 19 pytest -n 2 --dist loadfile -o cache_dir=.pytest_cache/beside \
+  -m "$(1)" $(2) > $(VENV)/beside.log 2>&1 & beside=$$!; \
+  trap "kill $$beside 2> /dev/null" EXIT; trap "exit 130" INT TERM; \
+  pytest -m "$(1) and alone" tests/system; alone=$$?; wait $$beside; beside=$$?; cat $(VENV)/beside.log; \
+  pytest -n 4 --dist loadfile --no-loadscope-reorder -m "$(1) and not alone" $(OTHERS) && \
+  [ "$$alone $$beside" = "0 0" ]
 endef
 SITE := NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
 
@@ -50,10 +57,10 @@ demo-down: $(SETUP) ## Stop the demo's Airflow and clusters; their data stays
 	@python -m kafka_sandbox.clusters down
 
 test: setup ## Run each promise's test once, on real clusters, a real Spark and a real Airflow
-	@$(call run_tests,not long)
+	@$(call run_tests,not long,$(BESIDE))
 
 test-long: setup ## Run what needs minutes, such as storms and old brokers, and what happens seldom
-	@$(call run_tests,long,tests/simulation tests/system tests/faults tests/integration)
+	@$(call run_tests,long,$(filter-out tests/unit,$(BESIDE)))
 
 storm: setup ## Kill, cut and delete while flows run: make storm FAULTS=500 SEED=7
 	@pytest -s tests/faults/test_storm.py $(if $(FAULTS),--storm-faults $(FAULTS)) $(if $(SEED),--storm-seed $(SEED))
@@ -61,10 +68,10 @@ storm: setup ## Kill, cut and delete while flows run: make storm FAULTS=500 SEED
 # Strings' hashes decide the order of sets: with one of their own in each process, no history would come twice.
 SIMULATION := PYTHONHASHSEED=0 PYTHONPATH=. python -m tests.simulation
 
-simulate: $(SETUP) ## Play histories of faults in a simulated world: make simulate SECONDS=60
+simulate: $(SETUP) ## Run histories of faults between simulated clusters: make simulate SECONDS=60
 	@$(SIMULATION) --seconds $(or $(SECONDS),60) $(ARGS)
 
-replay: $(SETUP) ## Tell what happens in one of them: make replay SEED=17
+replay: $(SETUP) ## Print what happens in one of them: make replay SEED=17
 	@$(SIMULATION) --seed $(SEED) $(ARGS)
 
 screenshots: setup ## Take the pictures of the docs again, from the tests in a browser

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import logging
 import math
+import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
+from itertools import count
 from typing import Final, ParamSpec, TypeVar
-
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    wait_random_exponential,
-)
 
 from kafka_ferry.errors import FerryError
 
@@ -35,6 +30,9 @@ _MOMENT_S: Final = 1.5
 _LARGEST_MOMENT: Final = 0.1
 # Coordinators load and leaders move within a few seconds: what takes longer is logged.
 _SILENT_S: Final = 3
+# The longest pauses before the second try and before any: each is random, so that clients do not come in step.
+_FIRST_PAUSE_S: Final = 0.02
+_PAUSE_S: Final = 2.0
 
 
 @dataclass(slots=True)
@@ -143,15 +141,19 @@ def retry(do: Callable[[], _T]) -> _T:
     ``retry_for`` sets another time, which all calls within it share.
     """
     retry_time = _shared.get() or _RetryTime(RETRY_S)
-    retrying = Retrying(
-        retry=retry_if_exception(_is_transient),
-        wait=wait_random_exponential(multiplier=0.02, max=2),
-        stop=lambda _: is_over(retry_time.limit_s - retry_time.left_s, retry_time.limit_s),
-        before_sleep=_tell_once(),
-        reraise=True,
-    )
-    result: _T = retrying(retry_time.call, do, time.monotonic())
-    return result
+    began, is_told = time.monotonic(), False
+    for failures in count():
+        try:
+            return retry_time.call(do, began)
+        except FerryError as error:
+            limit_s = retry_time.limit_s
+            if not error.transient or is_over(limit_s - retry_time.left_s, limit_s):
+                raise
+            if not is_told and time.monotonic() - began > _SILENT_S:
+                log.warning("Still trying: %s", error)
+                is_told = True
+        time.sleep(random.uniform(0, min(math.ldexp(_FIRST_PAUSE_S, min(failures, 10)), _PAUSE_S)))
+    raise AssertionError
 
 
 def retry_each(keys: Iterable[_K], ask: Callable[[list[_K]], Mapping[_K, _T]]) -> dict[_K, _T]:
@@ -190,19 +192,6 @@ class _Unsettled(FerryError):
 
 def _is_transient(answer: object) -> bool:
     return isinstance(answer, FerryError) and answer.transient
-
-
-def _tell_once() -> Callable[[RetryCallState], None]:
-    told = False
-
-    def tell(state: RetryCallState) -> None:
-        nonlocal told
-        error = state.outcome.exception() if state.outcome else None
-        if not told and (state.seconds_since_start or 0) > _SILENT_S:
-            log.warning("Still trying: %s", error)
-            told = True
-
-    return tell
 
 
 def retried(function: Callable[_P, _T]) -> Callable[_P, _T]:

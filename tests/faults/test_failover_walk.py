@@ -25,9 +25,9 @@ IDENTITY, DEFAULT = "IdentityReplicationPolicy", "DefaultReplicationPolicy"
 @pytest.mark.parametrize(
     ("policy", "offsets", "rounds"),
     [
-        pytest.param(DEFAULT, "translated", 70, id="by-alias"),
-        pytest.param(IDENTITY, "translated", 90, id="with-kept-names"),
-        pytest.param(DEFAULT, "preserved", 40, id="preserved"),
+        pytest.param(DEFAULT, "translated", 25, id="by-alias"),
+        pytest.param(IDENTITY, "translated", 35, id="with-kept-names"),
+        pytest.param(DEFAULT, "preserved", 15, id="preserved"),
     ],
 )
 @pytest.mark.timeout(1800)
@@ -38,12 +38,13 @@ def test_no_application_that_moves_loses_a_record(
     policy: str,
     offsets: str,
     rounds: int,
+    request: pytest.FixtureRequest,
 ) -> None:
     recount_here(monkeypatch)
     chance = random.Random(seed)
     with told(seed, a_walk(pair, policy, offsets, chance)) as walk:
         walk.begin()
-        for number in range(rounds):
+        for number in range(request.config.getoption("--storm-faults") or rounds):
             walk.round(number)
 
 

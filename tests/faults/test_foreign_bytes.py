@@ -71,13 +71,7 @@ from kafka_ferry.schemas.fields.records import RegistryRecords
 from kafka_ferry.transform.json_fields import JsonFields, NotAnObject
 from kafka_ferry.wire.connections.scram import check_final, iterations_of
 from kafka_sandbox.logins.secure import Authority
-from tests.support.records.batches import (
-    Record,
-    a_batch,
-    a_marker,
-    a_message_set,
-    with_message_crc,
-)
+from tests.support.records.batches import Record, a_batch, a_marker, a_message_set, with_message_crc
 from tests.support.servers.registries import MemoryRegistry
 from tests.unit.certificates.builders import a_certificate
 from tests.unit.ledger.test_fuzz import VALUES
@@ -100,11 +94,13 @@ class Decoder(NamedTuple):
         read: reads them; what it returns is all read.
         samples: bytes as their right writers write them.
         errors: what it may raise.
+        examples: how many changes are tried.
     """
 
     read: Callable[[bytes], object]
     samples: list[bytes]
     errors: tuple[type[Exception], ...] = ()
+    examples: int = 400
 
 
 def registry() -> MemoryRegistry:
@@ -348,6 +344,8 @@ DECODERS = {
         role_of,
         [GIVEN.encode(), DENIED.encode()],
         (AccessDenied, ClusterUnreachable, ConfigError),
+        # For each, the AWS SDK reads its models again: a sixth of a second.
+        examples=100,
     ),
     "SCRAM's first messages": Decoder(iterations_of, [b"r=abc,s=QUJD,i=4096"], (ValueError,)),
     "SCRAM's last messages": Decoder(check_final, [b"v=QUJD", b"e=no"], (ValueError,)),
@@ -407,7 +405,10 @@ def test_changed_bytes_are_a_value_or_an_error_of_the_decoder(name: str) -> None
     decoder = DECODERS[name]
 
     @settings(
-        max_examples=400, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck)
+        max_examples=decoder.examples,
+        deadline=None,
+        phases=PHASES,
+        suppress_health_check=list(HealthCheck),
     )
     @given(st.sampled_from(decoder.samples), CHANGES)
     def check(sample: bytes, changes: list[tuple[float, int, bytes, int]]) -> None:

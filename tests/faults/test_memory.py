@@ -87,7 +87,6 @@ def peak_of_copying(
     **options: object,
 ) -> int:
     """Copy a topic in a process of its own; how far its memory grows while it does, in bytes."""
-    folder.mkdir(exist_ok=True)
     file = write_flow(folder, source, target, [topic], **options)
     done = subprocess.run(
         [sys.executable, "-m", "tests.faults.test_memory", str(file)],
@@ -166,9 +165,7 @@ def test_a_thousand_partitions_take_no_more(
 
 
 @pytest.fixture(scope="module")
-def six(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[KafkaCluster, ProxiedBrokers]]:
+def six(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, ProxiedBrokers]]:
     """A source, and a target of six brokers, each of which leads partitions of any topic of twelve."""
     home = tmp_path_factory.mktemp("six")
     clusters = Broker(home / "from"), ProxiedBrokers(home / "to", count=6)

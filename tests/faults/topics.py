@@ -56,11 +56,7 @@ KINDS = (
     StormTopic("plain", 2, preserved=True),
     StormTopic("transactions", 2, preserved=True, counts=_FEW, transactional=True),
     StormTopic(
-        "compacted",
-        preserved=True,
-        configs=_COMPACTED_AT_ONCE,
-        counts=_FEW,
-        compacted=True,
+        "compacted", preserved=True, configs=_COMPACTED_AT_ONCE, counts=_FEW, compacted=True
     ),
     StormTopic("append-time", preserved=True, configs={"message_timestamp_type": "LogAppendTime"}),
     StormTopic("truncated", 2, preserved=True, truncated=True, begins_at=20_000),
@@ -81,11 +77,6 @@ _EVEN = {"where": "offset % 2 = 0"}
 RULED_KINDS = (
     StormTopic("filtered", 2, rule=_EVEN, ruled=_even),
     StormTopic("filtered-in-place", preserved=True, counts=_FEW, rule=_EVEN, ruled=_even),
-    StormTopic(
-        "masked",
-        2,
-        rule={"set": {"value": "sha2(value, 256)"}},
-        ruled=_masked,
-    ),
+    StormTopic("masked", 2, rule={"set": {"value": "sha2(value, 256)"}}, ruled=_masked),
 )
 """Topics whose records go through a rule, for which a run needs Spark."""

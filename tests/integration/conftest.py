@@ -8,12 +8,19 @@ import pytest
 
 from kafka_sandbox.broker import Broker
 from tests.support.runs.proof import recount_here
+from tests.support.runs.waits import shorten_waits
 
 
 @pytest.fixture
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Verifications recount in this process; no Data Docs are written."""
     recount_here(monkeypatch)
+
+
+@pytest.fixture
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that contradicts the ledger is about to change: runs need not wait long for it."""
+    shorten_waits(monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ from kafka_sandbox.errors import SandboxError
 from kafka_sandbox.java import jvm
 from kafka_sandbox.java.jars import KAFKA
 from tests.support.records.builders import ConsumedRecord, Record, create_topic, produce, read_all
-from tests.support.runs.pair import Unique
+from tests.support.runs.pair import Pair, Unique
 from tests.support.waiting import wait_until
 
 
@@ -45,12 +45,10 @@ def flat(partitions: dict[int, list[ConsumedRecord]]) -> list[ConsumedRecord]:
     return list(itertools.chain(*partitions.values()))
 
 
-def test_the_two_clusters_answer_and_are_not_the_same(
-    primary: KafkaCluster, backup: KafkaCluster
-) -> None:
+def test_the_two_clusters_answer_and_are_not_the_same(pair: Pair) -> None:
     ids = {
         AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).cluster_id
-        for broker in (primary, backup)
+        for broker in (pair.primary, pair.backup)
     }
 
     assert len(ids) == 2

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tests.simulation.adversary import Fault
-from tests.simulation.powers import OCCASIONS, POWERS
+from tests.simulation.fault import Fault
+from tests.simulation.fault_kinds import FAULT_KINDS
 
 OFTEN: Final = (1, 2, 3, 5, 8, 13, 30, 80, 200)
 RARE: Final = (1, 1, 2, 3)
@@ -94,7 +94,9 @@ class Case:
     batch: int = 8
 
     @classmethod
-    def of(cls, seed: int, powers: tuple[str, ...] = tuple(POWERS), faults: int = 5) -> Case:
+    def of(
+        cls, seed: int, fault_kinds: tuple[str, ...] = tuple(FAULT_KINDS), faults: int = 5
+    ) -> Case:
         """The case of a seed."""
         rng = random.Random(seed)
         kinds = [(share > rng.random(), rng.random() < 0.4) for share in (0.3, 0.6)]
@@ -121,10 +123,10 @@ class Case:
             "transaction.max.bytes": rng.choice((1, 1_000, 67_108_864, 67_108_864)),
         }
         # Few kinds in a history, so that each meets itself and each other more often (swarm testing).
-        kinds_of_faults = rng.sample(powers, min(len(powers), rng.choice((1, 2, 3, 5))))
+        few = rng.sample(fault_kinds, min(len(fault_kinds), rng.choice((1, 2, 3, 5))))
         chosen: list[Fault] = []
-        for power in rng.choices(kinds_of_faults, k=rng.choice((faults // 2, faults, 2 * faults))):
-            chosen.append(_aimed(rng, power, chosen))
+        for kind in rng.choices(few, k=rng.choice((faults // 2, faults, 2 * faults))):
+            chosen.append(_aimed(rng, kind, chosen))
         return cls(
             seed,
             topics,
@@ -144,14 +146,14 @@ class Case:
         )
 
 
-def _aimed(rng: random.Random, power: str, before: Sequence[Fault]) -> Fault:
+def _aimed(rng: random.Random, name: str, before: Sequence[Fault]) -> Fault:
     """A fault at a boundary more often than anywhere: at the requests of a step's turn, or where another one is."""
     pick, run = rng.getrandbits(32), rng.choice((0, 0, 1, 1, 2))
-    if power in OCCASIONS:
-        return Fault(power, rng.choice(RARE), pick, run)
+    kind = FAULT_KINDS[name]
+    if kind.once_a_run:
+        return Fault(name, rng.choice(RARE), pick, run)
     if rng.random() < 0.25:
-        return Fault(power, rng.choice(OFTEN), pick, run)
-    kind = POWERS[power]
+        return Fault(name, rng.choice(OFTEN), pick, run)
     fits = {
         moment: weight
         for side, moments in MOMENTS.items()
@@ -161,6 +163,6 @@ def _aimed(rng: random.Random, power: str, before: Sequence[Fault]) -> Fault:
     near = [it for it in before if it.at in fits]
     if near and rng.random() < 0.5:
         other = rng.choice(near)
-        return Fault(power, other.nth + rng.choice((0, 0, 1)), pick, other.run, other.at)
+        return Fault(name, other.nth + rng.choice((0, 0, 1)), pick, other.run, other.at)
     (moment,) = rng.choices([*fits], [*fits.values()])
-    return Fault(power, rng.choice((1, 1, 2, 2, 3, 4, 6)), pick, run, moment)
+    return Fault(name, rng.choice((1, 1, 2, 2, 3, 4, 6)), pick, run, moment)

@@ -1,6 +1,6 @@
 """Defects that the simulation has to find: mends that are taken out again, and faults of other kinds.
 
-Each is a text of the product that is replaced in a copy of it, under which histories are played until one is wrong:
+Each is a text of the product that is replaced in a copy of it, under which histories run until one is wrong:
 ``python -m tests.simulation.defects --most 2000``.
 """
 
@@ -26,7 +26,7 @@ class Defect(NamedTuple):
         module: the file below ``include/kafka_ferry``.
         old: the text, which is there once.
         new: what stands there instead.
-        only: the powers that it needs, to find it sooner; "" for all of them.
+        only: the kinds of faults that it needs, to find it sooner; "" for all of them.
     """
 
     name: str
@@ -238,7 +238,7 @@ DEFECTS: Final = (
 
 
 def find(defect: Defect, most: int, seconds: float, jobs: int) -> str:
-    """Play histories under a defect until one is wrong; gives what came of it."""
+    """Run histories under a defect until one is wrong; gives what came of it."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
         shutil.copytree(PRODUCT / "kafka_ferry", copy / "kafka_ferry")

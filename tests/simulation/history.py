@@ -1,8 +1,7 @@
-"""One history: a case from a seed, played under an adversary, and what is wrong with it by the oracles."""
+"""One history: a case from a seed, run under an adversary, and what is wrong with it by the oracles."""
 
 from __future__ import annotations
 
-import gc
 import json
 import logging
 import random
@@ -23,19 +22,18 @@ from tests.simulation.adversary import Adversary
 from tests.simulation.brokers.cluster import SimCluster
 from tests.simulation.brokers.connection import Network
 from tests.simulation.case import Case
-from tests.simulation.oracles import BESIDE, Judged, Wrong
-from tests.simulation.seams import Spark, simulated
+from tests.simulation.environment import Spark, simulated
+from tests.simulation.oracles import BESIDE, Oracles, Wrong
 from tests.simulation.world import Endless, Killed, Process
 
 _SHM: Final = Path("/dev/shm")
 _STEPS: Final = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "publish")
 _MORE_RUNS: Final = 4
-_OBJECTS: Final = 50_000
 
 
 @dataclass
-class History(Judged):
-    """A case as it is played.
+class History(Oracles):
+    """A case as it runs.
 
     Attributes:
         encoded: whether each message passes through bytes, as on the wire.
@@ -72,7 +70,7 @@ class History(Judged):
                 if fault := self.adversary.happens("empty remote read"):
                     seconds = random.Random(fault.pick).choice((0.0, 1.0, 20.0, 400.0))
                     self._silent[cluster.alias] = self.world.now + seconds
-                    self.tell(
+                    self.note(
                         f"!! remote storage of {cluster.alias} is slow for {seconds} s ({name})"
                     )
                     data.records = b""
@@ -88,17 +86,15 @@ class History(Judged):
                 for log in cluster.topics[name].logs:
                     log.remote_to = log.stored[-1].base if log.stored else 0
 
-    def play(self) -> Wrong | None:
-        """Play the case to its end."""
-        # Most of what a history makes stays until its end.
-        gc.set_threshold(_OBJECTS)
+    def run(self) -> Wrong | None:
+        """Run the case to its end."""
         folder = Path(tempfile.mkdtemp(prefix="ferry-sim-", dir=_SHM if _SHM.is_dir() else None))
         logging.disable(logging.CRITICAL)
         try:
             self._folder = folder
             flow = self._flow()
             with simulated(self.network, self.spark, self.case.seed):
-                self._play(flow)
+                self._run_all(flow)
         except Endless as error:
             self.blame("e", str(error))
         except Exception as error:
@@ -126,7 +122,7 @@ class History(Judged):
         file.write_text(json.dumps(content))
         return load_flow(file)
 
-    def _play(self, flow: Flow) -> None:
+    def _run_all(self, flow: Flow) -> None:
         for topic in self.case.topics:
             configs = {"cleanup.policy": "compact"} if topic.compacted else {}
             self.source.create(topic.name, topic.partitions, configs)
@@ -137,7 +133,7 @@ class History(Judged):
             if fault := self.adversary.happens("other writers"):
                 writers = random.Random(fault.pick).randint(1, 5)
                 flow = self._flow(writers=writers)
-                self.tell(f"!! the flow has {writers} writers now")
+                self.note(f"!! the flow has {writers} writers now")
             self._run(flow, f"run-{number}")
             if self.case.backfills and self.random.random() < 0.7:
                 self._run(flow, f"backfill-{number}", self._window())
@@ -151,15 +147,15 @@ class History(Judged):
         state = self._folder / "state"
         if self.adversary.happens("lose state"):
             shutil.rmtree(state, ignore_errors=True)
-            self.tell("!! the state folder is lost")
+            self.note("!! the state folder is lost")
         if number and (fault := self.adversary.happens("restore state")):
             of = fault.pick % number
             shutil.rmtree(state, ignore_errors=True)
             if (copy := self._folder / f"copy-{of}").is_dir():
                 shutil.copytree(copy, state)
             self.spark.planned, self.spark.seen = deepcopy(self._checkpoints[of])
-            self.tell(f"!! the state folder is as it was before run-{of}")
-        if any(it.power == "restore state" for it in self.case.faults):
+            self.note(f"!! the state folder is as it was before run-{of}")
+        if any(it.kind == "restore state" for it in self.case.faults):
             self._checkpoints.append(deepcopy((self.spark.planned, self.spark.seen)))
             if state.is_dir():
                 shutil.copytree(state, self._folder / f"copy-{number}")
@@ -201,7 +197,7 @@ class History(Judged):
 
         Of one with translated offsets the source proves it, as far as it still has the offsets.
         """
-        is_forgotten = self.has_struck("expire ids") and "no writer of" in said
+        is_forgotten = self.was_injected("expire ids") and "no writer of" in said
         is_there = all(log.start == 0 for tp, _ in self.pairs() if (log := self.source.log(tp)))
         is_simple = self.case.options.get("offsets") == "translated" and is_there
         return is_forgotten and not (is_simple and not self.is_hurt)
@@ -219,7 +215,7 @@ class History(Judged):
         if self.case.options.get("sync.group.offsets.enabled"):
             self.read_on()
         if self.adversary.happens("second run"):
-            self.tell("!! another run of the flow begins at the same moment")
+            self.note("!! another run of the flow begins at the same moment")
             other = Process("driver of another run")
             self.world.spawn(other, lambda: self._steps(flow, name + BESIDE))
         self.began = self.world.now
@@ -258,7 +254,7 @@ class History(Judged):
             # A coordinator that is cut off from the others has old positions.
             is_blamed &= all(until < began for until, _ in self.target.cut_off.values())
             # Of two first runs that begin at the logs' ends, one may have planned what the other has begun.
-            is_blamed &= not (self.case.backfills and self.has_struck("second run"))
+            is_blamed &= not (self.case.backfills and self.was_injected("second run"))
             if is_whole and is_blamed:
                 self.blame("d", f"{name} blames a copy that is whole: {said}")
         except Killed:
@@ -266,7 +262,7 @@ class History(Judged):
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
             self.blame("e", f"{name}: {said}{_where(error)}")
-        self.tell(f"{name}: {said}")
+        self.note(f"{name}: {said}")
         if said == "verified":
             self.check(flow, name, began, window)
         if self.judging.pop(name, None) is not None:
@@ -286,8 +282,8 @@ def _where(error: BaseException) -> str:
     return found
 
 
-def play(case: Case, *, encoded: bool = False) -> History:
-    """Play a case; gives the history with what is wrong with it."""
+def simulate(case: Case, *, encoded: bool = False) -> History:
+    """Run a case; gives the history with what is wrong with it."""
     history = History(case, encoded=encoded)
-    history.play()
+    history.run()
     return history

@@ -12,8 +12,8 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.run_options import Window
 from tests.simulation.adversary import Adversary
 from tests.simulation.brokers.coordinators import Transaction
-from tests.simulation.powers import POWERS
-from tests.simulation.truth import GROUP, Truth
+from tests.simulation.fault_kinds import FAULT_KINDS
+from tests.simulation.workload import GROUP, Workload
 
 BESIDE = "-beside"
 """Ends the name of a run that begins beside another one."""
@@ -33,7 +33,7 @@ class Wrong:
 
 
 @dataclass
-class Judged(Truth):
+class Oracles(Workload):
     """What is true, and what the product has said of it.
 
     Attributes:
@@ -57,13 +57,13 @@ class Judged(Truth):
 
     adversary: Adversary = field(init=False)
 
-    def has_struck(self, power: str) -> bool:
-        return any(it.power == power for it in self.adversary.struck)
+    def was_injected(self, kind: str) -> bool:
+        return any(it.kind == kind for it in self.adversary.injected)
 
     @property
     def is_hurt(self) -> bool:
         """Whether a run may refuse to go on."""
-        return any(POWERS[it.power].hurts for it in self.adversary.struck)
+        return any(FAULT_KINDS[it.kind].hurts for it in self.adversary.injected)
 
     def behind(self, flow: Flow) -> str:
         for source, target in self.pairs():
@@ -89,7 +89,7 @@ class Judged(Truth):
         It was lost after a plan had looked; or coordinators have forgotten the producers too, so that nobody knows
         whose the records are.
         """
-        has_forgotten = self.has_struck("cut internal") and self.has_struck("expire ids")
+        has_forgotten = self.was_injected("cut internal") and self.was_injected("expire ids")
         is_lost = self.is_cut_unseen or has_forgotten
         return is_lost or self.spoilt_at >= self.began
 
@@ -152,7 +152,7 @@ class Judged(Truth):
                 must = [it for it in must if it and window and window.since_ms <= at[it] < until]
             there_now = {*have}
             missing = [it for it in must if it not in there_now and it not in self.removed]
-            if self.harmed_at >= began and not self.has_struck("cut internal"):
+            if self.harmed_at >= began and not self.was_injected("cut internal"):
                 # What an earlier run has proved and is lost during this one is for the next one to see.
                 missing = [it for it in missing if it not in self.proved.get(target, ())]
             elif self.harmed_at >= began:

@@ -9,9 +9,9 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_sandbox.cluster import KafkaCluster
 from tests.simulation.case import Case
+from tests.simulation.environment import simulated
 from tests.simulation.fidelity import Side, steps
 from tests.simulation.history import History
-from tests.simulation.seams import simulated
 from tests.simulation.world import Process
 from tests.support.records.builders import create_topic
 from tests.support.records.groups import cluster_of

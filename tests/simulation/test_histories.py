@@ -12,18 +12,18 @@ import pytest
 
 from kafka_ferry.verify.expectations import judge
 from tests import PROJECT
-from tests.simulation import seams
+from tests.simulation import environment
 from tests.simulation.__main__ import kept
 from tests.simulation.case import Case
 from tests.simulation.defects import DEFECTS, PRODUCT, Defect
-from tests.simulation.history import play
+from tests.simulation.history import simulate
 
 SECONDS: Final = 60
 LONG_SECONDS: Final = 150
 
 
-def simulate(seconds: int) -> subprocess.CompletedProcess[str]:
-    """Play new histories on one processor: another file's tests have the other one."""
+def new_histories(seconds: int) -> subprocess.CompletedProcess[str]:
+    """Run new histories on one processor: another file's tests have the other one."""
     command = [sys.executable, "-m", "tests.simulation", "--seconds", str(seconds), "--jobs", "1"]
     return subprocess.run(
         command,
@@ -37,11 +37,11 @@ def simulate(seconds: int) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(("case", "why"), [pytest.param(*it, id=it[1]) for it in kept()])
 def test_what_once_went_wrong_does_not_again(case: Case, why: str) -> None:
-    assert play(case).wrong is None, why
+    assert simulate(case).wrong is None, why
 
 
 def test_new_histories_show_nothing_wrong() -> None:
-    done = simulate(SECONDS)
+    done = new_histories(SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -53,13 +53,13 @@ def test_each_defect_that_is_to_be_found_can_be_planted(defect: Defect) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(LONG_SECONDS + 300)
 def test_many_more_histories_show_nothing_wrong() -> None:
-    done = simulate(LONG_SECONDS)
+    done = new_histories(LONG_SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_history_is_the_same_each_time_also_where_its_messages_pass_through_bytes() -> None:
     case = Case.of(5)
-    assert play(case).story == play(case).story == play(case, encoded=True).story
+    assert simulate(case).trace == simulate(case).trace == simulate(case, encoded=True).trace
 
 
 def test_checks_have_the_same_verdict_by_their_predicates_as_by_great_expectations(
@@ -67,15 +67,15 @@ def test_checks_have_the_same_verdict_by_their_predicates_as_by_great_expectatio
 ) -> None:
     """Of a history with foreign records and a cut log, whose tables are not all as they should be."""
     judged: list[tuple[Any, ...]] = []
-    by_predicates = seams.judge_by_predicates
+    by_predicates = environment.judge_by_predicates
 
     def note(*given: Any) -> Any:
         judged.append((given, by_predicates(*given)))
         return judged[-1][1]
 
-    monkeypatch.setattr(seams, "judge_by_predicates", note)
+    monkeypatch.setattr(environment, "judge_by_predicates", note)
     case = Case.of(3, ("write foreign", "cut target", "move target start"))
-    play(case)
+    simulate(case)
 
     differing = [it for it in judged if not it[1].success][:1] + judged[:1]
     assert differing

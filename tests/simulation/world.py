@@ -70,7 +70,7 @@ class Task:
 
 
 class World:
-    """Time, tasks and happenings of one history.
+    """Time, tasks and events of one history.
 
     Args:
         seed: decides whose turn it is.
@@ -89,7 +89,7 @@ class World:
         self._tasks: list[Task] = []
         # Where a task goes on that has nothing to do.
         self._hub: Any = getcurrent()
-        self._happenings: list[tuple[float, int, Callable[[], None]]] = []
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
         self._ticks = 0.0
 
@@ -115,7 +115,7 @@ class World:
 
     def at(self, moment: float, do: Callable[[], None]) -> None:
         """Let something happen by itself at a moment of ``now``."""
-        heapq.heappush(self._happenings, (moment, next(self._numbers), do))
+        heapq.heappush(self._events, (moment, next(self._numbers), do))
 
     def spawn(self, process: Process, do: Callable[[], Any]) -> Task:
         """Begin a task."""
@@ -171,7 +171,12 @@ class World:
             raise Endless(f"more than {_MOST_REQUESTS} requests")
 
     def _step(self) -> None:
-        ready = [task for task in self._tasks if self._is_ready(task)]
+        now = self.now
+        ready = [
+            it
+            for it in self._tasks
+            if it.until <= now or it.process.dead or (it.ready and it.ready())
+        ]
         if not ready:
             self._let_time_pass()
             return
@@ -187,19 +192,19 @@ class World:
 
     def _let_time_pass(self) -> None:
         moments = [task.until for task in self._tasks]
-        if self._happenings:
-            moments.append(self._happenings[0][0])
+        if self._events:
+            moments.append(self._events[0][0])
         if not moments or min(moments) > _MOST_SECONDS:
             raise Endless(f"more than {_MOST_SECONDS:.0f} seconds, or all wait for each other")
         self.now = max(self.now, min(moments))
-        while self._happenings and self._happenings[0][0] <= self.now:
-            heapq.heappop(self._happenings)[2]()
+        while self._events and self._events[0][0] <= self.now:
+            heapq.heappop(self._events)[2]()
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass between runs, while nothing runs."""
         until = self.now + seconds
-        while self._happenings and self._happenings[0][0] <= until:
-            moment, _, do = heapq.heappop(self._happenings)
+        while self._events and self._events[0][0] <= until:
+            moment, _, do = heapq.heappop(self._events)
             self.now = max(self.now, moment)
             do()
         self.now = until

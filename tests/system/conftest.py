@@ -13,6 +13,8 @@ from kafka_sandbox.airflow import SETTINGS, Airflow
 from kafka_sandbox.airflow_api import AirflowApi
 from kafka_sandbox.broker import free_port
 from tests.support.airflow.browser import People, chromium, running_browser, screenshot
+from tests.support.airflow.dags import AddDag, add_flow
+from tests.support.runs.pair import Pair
 from tests.support.servers.postgres import Postgres
 from tests.support.servers.receivers import UdpReceiver, udp_receiver
 
@@ -107,18 +109,26 @@ def api(airflow: Airflow) -> AirflowApi:
     return airflow.api
 
 
+@pytest.fixture
+def add_dag(pair: Pair, configs: Path, api: AirflowApi) -> AddDag:
+    """Adds flows between the pair's clusters; one without a timetable runs when it is triggered."""
+
+    def add(*topics: str, **options: object) -> str:
+        dag_id = add_flow(pair.folder, configs, pair.primary, pair.backup, *topics, **options)
+        api.wait_for_dag(dag_id)
+        if options.get("schedule") == "":
+            assert api.unpause_and_find_run(dag_id) is None
+        return dag_id
+
+    return add
+
+
 @pytest.fixture(autouse=True)
 def at_rest(request: pytest.FixtureRequest) -> Iterator[None]:
     """Sees to it that no flow of an ended test is run again by its timetable, beside other tests."""
     yield
     if "airflow" in request.fixturenames:
         request.getfixturevalue("api").pause_all()
-
-
-@pytest.fixture(scope="session")
-def viewer_api(airflow: Airflow) -> AirflowApi:
-    """The REST API of the running Airflow, for who may only look."""
-    return AirflowApi(airflow.url, VIEWER, airflow.password_of(VIEWER))
 
 
 @pytest.fixture(scope="session")

@@ -24,11 +24,12 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/cli/commands/test_mirror_maker.py": "cli: mm1_options",
     "unit/cli/test_entry.py": "cli: plan_view; cli/commands: plan",
     "unit/config/client/test_assertion.py": "config/client: login_values",
+    "unit/config/client/test_cluster.py": "config: cluster_problems",
     "unit/config/client/test_keystores.py": "config/client: pem",
     "unit/config/client/test_translate.py": "config/client: property_names",
     "unit/config/files/test_mm1_properties.py": "config/files: mm1_keys",
     "unit/config/files/test_yaml_file.py": "config/files: yaml_document",
-    "unit/config/test_flow.py": "config/options: backfill base groups on_events sync",
+    "unit/config/test_flow.py": "config/options: backfill base copy groups on_events sync",
     "unit/config/types/test_java_regex.py": "config/types: java_classes java_tokens",
     "unit/copy/source/test_schema_ids.py": "copy/source: changed",
     "unit/copy/source/test_transformed.py": "copy/source: record_errors",
@@ -40,6 +41,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/ledger/test_fuzz.py": "ledger: rows",
     "unit/ledger/test_table.py": "ledger: claims proofs",
     "unit/oauth/test_tokens.py": "oauth: token_endpoint",
+    "unit/plan/backfill/test_make_plan.py": "plan/backfill: topic_backfill",
     "unit/plan/offsets/test_log_check.py": "plan/offsets: producer_sequence",
     "unit/plan/test_make_plan.py": "model: cluster_state; plan: partition_steps",
     "unit/plan/test_removals.py": "model: removals",
@@ -85,7 +87,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/runs/test_backfill.py": "cli/commands: backfill; copy/target: backfill_progress; "
     "runs/plan: backfill; runs/provenance: appended; runs/verify: backfill_duplicates; wire/partitions: times",
     "integration/copy/test_batches.py": "verify: recount",
-    "integration/verify/test_certificates.py": "cli/commands/proof: certificate; "
+    "integration/verify/test_certificates.py": "cli: certificate_view; cli/commands/proof: certificate; "
     "runs: certificates; runs/publish: certify; runs/state: file_digests",
     "integration/verify/test_ledger_authors.py": "runs/provenance: authors",
     "integration/runs/test_cli.py": "cli/commands: lag",
@@ -141,7 +143,8 @@ HELD_BY: Final[dict[str, str]] = {
     "siblings topic_configs",
     "integration/copy/test_topic_records.py": "control: topic_records wire_records",
     "integration/topologies/test_topologies.py": "runs/provenance: rival_flows shared_topics upstream_flows",
-    "integration/transforms/test_transforms.py": "copy: record_changes; spark/transforms: expressions job query relay",
+    "integration/transforms/test_transforms.py": "copy: record_changes; "
+    "spark/transforms: arrow_rows expressions job query relay rule_plan",
     "integration/sync_groups/test_translate_cli.py": "runs/sync_groups: translate",
     "integration/copy/test_unlisted_aborts.py": "wire/partitions: lookahead",
     "integration/verify/test_verified_again.py": "runs/repair: findings; runs/verify: again proof_ages",

@@ -21,9 +21,7 @@ AWAY = ClusterUnreachable("The cluster is away.")
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """No test really waits; the clock moves all the same."""
     waits: list[float] = []
-    monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=waits.append))
-    clock = SimpleNamespace(monotonic=lambda: 1_000 + sum(waits))
-    monkeypatch.setattr("tenacity.time", clock)
+    clock = SimpleNamespace(monotonic=lambda: 1_000 + sum(waits), sleep=waits.append)
     monkeypatch.setattr("kafka_ferry.retry.time", clock)
     return waits
 

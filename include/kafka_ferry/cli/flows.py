@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar
 import typer
 
 from kafka_ferry.cli.options import FLOW_FILE
-from kafka_ferry.cli.terminal import show_error
+from kafka_ferry.cli.terminal import show_error, show_json
 from kafka_ferry.config import Flow, load_flow, load_flows
 from kafka_ferry.config.files.load import no_flow
 from kafka_ferry.errors import ConfigError, FerryError, FlowsFailed
@@ -50,6 +50,13 @@ def flows_of(config: Path, name: str | None, clusters: Iterable[str] | None) -> 
     if not flows:
         raise no_flow(config, targets)
     return flows
+
+
+def flows_within(
+    seconds: int | None, config: Path, name: str | None, clusters: Iterable[str] | None
+) -> list[Flow]:
+    """``flows_of`` for a command that a person waits for, ``with_timeout``."""
+    return [with_timeout(flow, seconds) for flow in flows_of(config, name, clusters)]
 
 
 def _file(config: Path) -> Path:
@@ -110,6 +117,18 @@ def for_each(flows: Sequence[Flow], act: Callable[[Flow], _Result]) -> Attempts[
             if len(flows) > 1:
                 show_error(f"{flow.name}: {error}")
     return attempts
+
+
+def answer_each(flows: Sequence[Flow], answer: Callable[[Flow], _Result], *, as_json: bool) -> None:
+    """Get the answer for one flow after the other, and print all of them as JSON if that is asked for.
+
+    Raises:
+        FerryError: as ``Attempts.raise_failures``.
+    """
+    attempts = for_each(flows, answer)
+    if as_json:
+        show_json(attempts.results, several=len(flows) > 1)
+    attempts.raise_failures()
 
 
 def ignored_keys(flows: Sequence[Flow]) -> list[tuple[str, str]]:

@@ -7,9 +7,9 @@ from kafka_ferry.config.client.translate import (
     only_kafka_python_logs_in,
 )
 from kafka_ferry.config.files.load import cluster_aliases, flow_files, load_flow, load_flows
-from kafka_ferry.config.flow import Flow, IsolationLevelName, MirrorStart, OffsetsMode
+from kafka_ferry.config.flow import Flow
+from kafka_ferry.config.options.copy import IsolationLevelName, MirrorStart
 from kafka_ferry.config.types.name_filter import NameFilter, split_list
-from kafka_ferry.config.types.per_topic import PerTopic
 
 __all__ = [
     "Cluster",
@@ -17,8 +17,6 @@ __all__ = [
     "IsolationLevelName",
     "MirrorStart",
     "NameFilter",
-    "OffsetsMode",
-    "PerTopic",
     "cluster_aliases",
     "confluent_config",
     "flow_files",

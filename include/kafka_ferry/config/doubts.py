@@ -11,7 +11,7 @@ import regex
 
 from kafka_ferry.config.client.assertion import FILES as ASSERTION_FILES
 from kafka_ferry.config.client.jaas import JAAS
-from kafka_ferry.config.client.property_names import ROLE_PREFIXES
+from kafka_ferry.config.client.property_names import without_role
 from kafka_ferry.config.flow import Flow
 from kafka_ferry.config.options.base import OptionReach
 from kafka_ferry.config.types.home import at_home
@@ -98,10 +98,8 @@ def _missing_files(flow: Flow) -> Iterator[Problem]:
     """A doubt about each file that the flow needs and that this machine lacks."""
     for side, cluster in (("source", flow.source), ("target", flow.target)):
         for key, value in cluster.properties.items():
-            property_name = key.removeprefix(next(filter(key.startswith, ROLE_PREFIXES), ""))
-            if (
-                property_name.endswith(_STORES) or property_name in ASSERTION_FILES
-            ) and "${" not in value:
+            name = without_role(key)
+            if (name.endswith(_STORES) or name in ASSERTION_FILES) and "${" not in value:
                 yield from _missing_file(f"{side}.{key}", Path(value))
     for name, option in type(flow).model_fields.items():
         value = getattr(flow, name)

@@ -7,16 +7,17 @@ Where MirrorMaker 2 has an option with that meaning, the name is MirrorMaker 2's
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final
 
 import regex
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from kafka_ferry.config.client.cluster import Cluster, is_secret
+from kafka_ferry.config.client.cluster import Cluster
 from kafka_ferry.config.options.audit import AuditOptions
 from kafka_ferry.config.options.backfill import BackfillOptions
 from kafka_ferry.config.options.base import CodePath, Options, StateStore
 from kafka_ferry.config.options.certificates import CertificateOptions
+from kafka_ferry.config.options.copy import CopyOptions
 from kafka_ferry.config.options.groups import GroupOptions
 from kafka_ferry.config.options.metrics import MetricsOptions
 from kafka_ferry.config.options.notify import NotifyOptions
@@ -27,43 +28,25 @@ from kafka_ferry.config.options.sync import SyncOptions
 from kafka_ferry.config.options.topics import TopicOptions
 from kafka_ferry.config.options.transform import TransformOptions
 from kafka_ferry.config.options.verify import VerifyOptions
-from kafka_ferry.config.types.durations import Milliseconds
 from kafka_ferry.config.types.home import at_home
-from kafka_ferry.config.types.name_filter import NameFilter, checked_patterns
-from kafka_ferry.config.types.per_topic import PerTopic, per_topic
+from kafka_ferry.config.types.name_filter import NameFilter
 from kafka_ferry.config.types.problems import (
     NAME_PATTERN,
     Problem,
     did_you_mean,
     problems_error,
 )
-from kafka_ferry.config.types.values import (
-    KIB,
-    MIB,
-    Bytes,
-    Names,
-    Number,
-    Truth,
-    is_topic_name,
-    whole_number,
-)
+from kafka_ferry.config.types.values import Number, TopicPatterns, Truth, is_topic_name
 
 __all__ = [
     "OPTIONS",
     "Cluster",
     "Flow",
-    "IsolationLevelName",
-    "MirrorStart",
-    "OffsetsMode",
     "is_policy_setting",
-    "is_secret",
     "misplaced_setting",
     "names_of",
 ]
 
-IsolationLevelName = Literal["read_committed", "read_uncommitted"]
-OffsetsMode = Literal["translated", "preserved", "auto"]
-MirrorStart = Literal["log-start"] | int
 MAY_BE_ONE_CLUSTER: Final = "may be one cluster"
 """In the context of a validation: source and target may be the same brokers, since nothing is copied."""
 _POLICIES: Final = ("DefaultReplicationPolicy", "IdentityReplicationPolicy")
@@ -71,36 +54,9 @@ _POLICY_SETTING: Final = "replication.policy."
 _POLICY_PACKAGE: Final = "org.apache.kafka.connect.mirror."
 _PYTHON_CLASS: Final = regex.compile(r"(?!org\.apache\.)[^\W\d]\w*(\.[^\W\d]\w*)+")
 
-_FIFTEEN_MINUTES_MS: Final = 15 * 60 * 1000  # the brokers' transaction.max.timeout.ms
-_INT32_MAX: Final = 2**31 - 1
-_INT64_MAX: Final = 2**63 - 1
-_MODES: Final[tuple[OffsetsMode, ...]] = ("translated", "preserved", "auto")
-_MODE: Final = {"enum": list(_MODES)}
-_START: Final = {
-    "anyOf": [
-        {"type": "integer", "minimum": 0, "maximum": _INT64_MAX},
-        {"type": "string", "pattern": "^(log-start|[0-9]+)$"},
-    ]
-}
-
-
-def _as_mode(value: object) -> OffsetsMode:
-    for mode in _MODES:
-        if value == mode:
-            return mode
-    raise ValueError(f"must be one of {', '.join(_MODES)}")
-
-
-def _as_start(value: object) -> MirrorStart:
-    if value == "log-start":
-        return "log-start"
-    offset = whole_number(value, least=0, most=_INT64_MAX)
-    if offset is None:
-        raise ValueError("must be log-start or an offset")
-    return offset
-
 
 class Flow(
+    CopyOptions,
     TopicOptions,
     TransformOptions,
     SchemaOptions,
@@ -120,11 +76,11 @@ class Flow(
     source: Cluster = Field(description="The cluster to copy from.")
     target: Cluster = Field(description="The cluster to copy to.")
     enabled: Truth = Field(default=True, description="Whether the flow runs at all.")
-    topics: Names = Field(
+    topics: TopicPatterns = Field(
         default=(".*",),
         description="Names or Java regular expressions of the topics to copy.",
     )
-    topics_exclude: Names = Field(
+    topics_exclude: TopicPatterns = Field(
         default=(
             r"mm2.*\.internal",
             r".*\.replica",
@@ -134,7 +90,7 @@ class Flow(
         ),
         description="Names or Java regular expressions of topics to leave out; wins over topics.",
     )
-    topics_optional: Names = Field(
+    topics_optional: TopicPatterns = Field(
         default=(),
         description="Which of the topics may be missing on the source: names, or Java regular expressions "
         "of names. A name in topics that is missing there is refused, and so is a flow without any "
@@ -158,85 +114,6 @@ class Flow(
         le=32767,
         description="Replicas of each topic created on the target; -1 takes the brokers' default.",
     )
-    writers: Number = Field(
-        default=32,
-        ge=1,
-        le=1000,
-        description="Transactional producers that divide the target's partitions among themselves, "
-        "and so the maximum number of tasks that copy at a time.",
-    )
-    transaction_max_bytes: Bytes = Field(
-        default=64 * MIB,
-        gt=0,
-        description="A writer ends its transaction after this many bytes. Where that takes long, because "
-        "the target is far away, it ends later: after twelve times as long as the last end took.",
-    )
-    transaction_max_ms: Milliseconds = Field(
-        default=10_000,
-        gt=0,
-        lt=_FIFTEEN_MINUTES_MS,
-        description="A writer ends its transaction after this many milliseconds; read_committed "
-        "consumers of the target wait at most that long.",
-    )
-    partition_wait_ms: Milliseconds = Field(
-        default=60_000,
-        gt=0,
-        lt=_FIFTEEN_MINUTES_MS,
-        description="How long a run waits for a partition without a leader or with too few in-sync "
-        "replicas, and for a coordinator that moves, before it reports the partition as failed, in "
-        "milliseconds. The writer's other partitions are copied meanwhile. What a broker reads from remote storage "
-        "has five times as long.",
-    )
-    fetch_max_bytes: Bytes = Field(
-        default=8 * MIB,
-        gt=0,
-        le=_INT32_MAX,
-        description="The maximum size that one fetch request to the source asks for, in bytes. A source that "
-        "answers within 2 ms is asked for 4 MiB at most.",
-    )
-    isolation_level: IsolationLevelName = Field(
-        default="read_committed",
-        description="Which of the source's records are copied: those of committed transactions, "
-        "or with read_uncommitted also those of open and aborted ones.",
-    )
-    join_batches_below: Bytes = Field(
-        default=32 * KIB,
-        ge=0,
-        le=_INT32_MAX,
-        description="Neighbouring batches of the source that are smaller than this are joined into "
-        "large ones, in bytes; 0 leaves every batch as it is.",
-    )
-    offsets: Annotated[PerTopic[OffsetsMode], per_topic("translated", _as_mode, _MODE)] = Field(
-        default=PerTopic("translated"),
-        description="How a topic's offsets are kept: translated, in any topic of the target, with a "
-        "map of the offsets in the ledger; or preserved, in a topic of the flow's own, where each "
-        "record has the offset that it has on the source. With auto, a remote topic that was never "
-        "written to is preserved unless its source is mostly gaps or compacted, and any other "
-        "translated. What was chosen stays for as long as the remote topic exists. One value, or "
-        "a mapping from topics (names or Java regular expressions) to values, of which the first "
-        "that matches counts; in properties files, pattern:value, pattern:value.",
-    )
-    offsets_start: Annotated[PerTopic[MirrorStart], per_topic("log-start", _as_start, _START)] = (
-        Field(
-            default=PerTopic("log-start"),
-            description="Where the mirror of a topic with preserved offsets begins: at the start of the "
-            "source's log, or at an offset; with 0, the offsets that the source no longer has are gaps. "
-            "One value or a mapping, as for offsets.",
-        )
-    )
-    fill: Literal["auto", "transactions", "markers"] = Field(
-        default="auto",
-        description="How offsets without a record are filled where offsets are preserved: by "
-        "WriteTxnMarkers requests, which need CLUSTER_ACTION on the target, by empty transactions, "
-        "which are slower and not safe when leaders move, or (auto) by the former where the "
-        "flow has that permission.",
-    )
-    fill_max_ms: Milliseconds = Field(
-        default=600_000,
-        ge=0,
-        description="The maximum expected time for filling one topic's offsets without a record in "
-        "one run, in milliseconds.",
-    )
     state_dir: StateStore = Field(
         default=".ferry",
         min_length=1,
@@ -253,23 +130,6 @@ class Flow(
         default=(),
         description="Keys of MirrorMaker 2 in that file that have no effect here, each with the reason.",
     )
-
-    @field_validator(
-        "topics",
-        "topics_exclude",
-        "topics_optional",
-        "config_properties_exclude",
-    )
-    @classmethod
-    def _patterns_compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        checked_patterns(patterns)
-        return patterns
-
-    @field_validator("groups", "groups_exclude")
-    @classmethod
-    def _group_patterns_compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        checked_patterns(patterns, any_text=True)
-        return patterns
 
     @field_validator("state_dir")
     @classmethod
@@ -431,7 +291,7 @@ def names_of(source: str, target: str) -> tuple[str, str]:
     ``a_to_b->c``, ``a_to_b_to_c.1`` of ``a->b_to_c``.
     """
     slug = f"{source}_to_{target}"
-    is_ambiguous = len(regex.findall("_to_", slug, overlapped=True)) > 1
+    is_ambiguous = slug.find("_to_") != slug.rfind("_to_")
     return f"{source}->{target}", f"{slug}.{len(source)}" if is_ambiguous else slug
 
 

@@ -23,7 +23,7 @@ from kafka_ferry.config.client.jaas import JAAS, JaasError, parse_login
 from kafka_ferry.config.client.property_names import (
     AIRFLOW_CONNECTION,
     REGISTRY_PREFIX,
-    ROLE_PREFIXES,
+    without_role,
 )
 from kafka_ferry.config.options.base import OptionReach
 from kafka_ferry.config.store_address import store_hosts, store_options
@@ -161,9 +161,7 @@ def _named_files(values: PerTopic[str]) -> Iterator[Path]:
 def property_problems(properties: Mapping[str, str]) -> Iterator[Problem]:
     """What of a cluster's properties may not be reached; references that are still there do not count."""
     for key, value in properties.items():
-        name = next(
-            (key.removeprefix(prefix) for prefix in ROLE_PREFIXES if key.startswith(prefix)), key
-        )
+        name = without_role(key)
         if "${" in value:
             continue
         if name in SECRET_FILES:

@@ -150,7 +150,7 @@ def _new_client(cluster: Cluster, config: Mapping[str, Any]) -> AdminClient:
 
 
 def _knock(cluster: Cluster, settings: dict[str, Any]) -> None:
-    option = cluster.servers_option("admin")
+    option = cluster.servers_option
     if settings["security_protocol"] == "PLAINTEXT":
         require_reachable(cluster.alias, settings, option)
         return

@@ -63,12 +63,15 @@ class Backfill:
         ledger_since: the ledger offset from which on backfills may have settled more than ``settled``.
         settled: what the target has by the ledger before that, or has a reason not to have; the
             rectangles of offsets and timestamps are disjoint.
+        leader_epoch: the source's before the flow's position, which no batch below the position exceeds; -1 where
+            that is not known.
     """
 
     since: int
     until: int
     ledger_since: int
     settled: tuple[Settled, ...] = ()
+    leader_epoch: int = -1
 
 
 @dataclass(frozen=True, order=True, slots=True)

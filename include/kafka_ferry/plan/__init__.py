@@ -2,6 +2,6 @@
 
 from kafka_ferry.plan.make_plan import make_plan
 from kafka_ferry.plan.topics.replication_policy import policy_of
-from kafka_ferry.plan.topics.topic_filter import Selection, select, select_topics, selection_of
+from kafka_ferry.plan.topics.topic_filter import select, select_topics, selection_of
 
-__all__ = ["Selection", "make_plan", "policy_of", "select", "select_topics", "selection_of"]
+__all__ = ["make_plan", "policy_of", "select", "select_topics", "selection_of"]

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from kafka_ferry.config import Flow
-from kafka_ferry.model.cluster_state import ClusterState, LogBounds, SourceLogs, Topic
-from kafka_ferry.model.positions import Position
+from kafka_ferry.model.cluster_state import ClusterState, SourceLogs, Topic
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.remarks import Note, Refusal
 from kafka_ferry.model.topic_pair import Pair
@@ -94,27 +93,17 @@ def _partition(
         advice = "Set offsets.start or topics.start no higher than that."
         yield Refusal(topic.name, reason, advice, partition=number)
         return
-    if position:
-        place = _place(flow, state, pair, position, source)
-    else:
-        # A ledger that has lost its newest records may have lost the first ones of a partition.
-        mismatch = state.target.mismatches.get(target)
-        preserved, name = pair.preserved, pair.remote_topic
-        place = Place(start, bounds, remote_topic=name, preserved=preserved, mismatch=mismatch)
+    place = _place(flow, state, pair, start, source)
     start, verdicts = judge_partition(flow, place, source)
     yield from verdicts
     if any(isinstance(verdict, Refusal) for verdict in verdicts):
         return
     # An empty log too must start and end where the source's does.
     must_move = log_start >= 0 and start > 0
-    stored = pair.positions.get(number)
     is_begun_by_option = position is None and source in state.starts.offsets
     begins_late = is_begun_by_option or begins_at_end(flow, pair, state)
     is_new = begins_late or (number == 0 and _is_unknown(pair, state.source.logs))
-    # The group gets its position back, and an open transaction its end, even where nothing is to be copied.
-    positions = state.positions
-    is_lost = position is None or target in positions.moved or target in positions.hidden
-    if must_move or is_new or _is_due(stored, start, bounds, at, is_lost=is_lost):
+    if must_move or is_new or _is_due(state, pair, source, start, at):
         yield Range(
             topic=topic.name,
             partition=number,
@@ -144,10 +133,16 @@ def _is_unknown(pair: Pair, logs: SourceLogs) -> bool:
 
 
 def _place(
-    flow: Flow, state: ClusterState, pair: Pair, position: Position, source: TopicPartition
+    flow: Flow, state: ClusterState, pair: Pair, start: int, source: TopicPartition
 ) -> Place:
+    """Where a partition's copying would continue, or begin at ``start``."""
     logs, positions = state.source.logs, state.positions
     bounds, target = logs.bounds[source], TopicPartition(pair.remote_topic, source.partition)
+    mismatch, position = state.target.mismatches.get(target), pair.position(source.partition)
+    if position is None:
+        # A ledger that has lost its newest records may have lost the first ones of a partition.
+        name, preserved = pair.remote_topic, pair.preserved
+        return Place(start, bounds, remote_topic=name, preserved=preserved, mismatch=mismatch)
     remote = state.target.bounds.get(target)
     # Until the target's log has been moved to its start, it ends below the position.
     is_filled = pair.preserved and fill_end(position) < 0
@@ -164,19 +159,21 @@ def _place(
         remote.end if remote and is_filled else None,
         moved_to=positions.moved.get(target),
         begins_at=begins_at,
-        mismatch=state.target.mismatches.get(target),
+        mismatch=mismatch,
         is_beyond=target in state.target.beyond,
         is_compacted=any(topic.is_compacted for topic in (pair.source, pair.remote) if topic),
     )
 
 
-def _is_due(
-    stored: Position | None, start: int, bounds: LogBounds, at: int, *, is_lost: bool
-) -> bool:
+def _is_due(state: ClusterState, pair: Pair, source: TopicPartition, start: int, at: int) -> bool:
     """Whether there is something to copy, or a stored position to replace or to keep from expiry."""
-    if start != bounds.end:
-        return start < bounds.end
+    end, stored = state.source.logs.bounds[source].end, pair.positions.get(source.partition)
+    if start != end:
+        return start < end
     if stored is None:
         return False
+    # The group gets its position back, and an open transaction its end, even where nothing is to be copied.
+    target, positions = TopicPartition(pair.remote_topic, source.partition), state.positions
+    is_lost = target in positions.moved or target in positions.hidden
     aged = stored.origin == "ledger" or at - stored.at > _REFRESH_AFTER_MS
-    return is_lost or aged or stored.offset != start
+    return is_lost or aged or stored.offset != start or not pair.position(source.partition)

@@ -16,8 +16,9 @@ brokers give no ids, a topic is refused before the start of a log or a position 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import filterfalse
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, get_args
 
 from kafka_ferry.model.changes import (
@@ -35,9 +36,8 @@ from kafka_ferry.model.removals import Excess, RemovalKind, count_of_kind, first
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.model.changes import Applied
     from kafka_ferry.model.cluster_state import ClusterState
-    from kafka_ferry.model.plan import Plan
+    from kafka_ferry.model.plan import Plan, TopicChanges
 
 KINDS: Final[tuple[RemovalKind, ...]] = get_args(RemovalKind)
 _ALWAYS_ALLOWED: Final = 5
@@ -118,12 +118,12 @@ def gate_removals(flow: Flow, state: ClusterState, steps: Iterable[Any]) -> list
         if _allows_on(other_copies, step):
             held.append(step)
             continue
-        kind = _kind_of(step)
-        created_for = _cluster_of_step(step, state) if kind else ""
-        if kind is None or may_remove(flow, created_for, source_id):
+        removed = _removed_by(step)
+        created_for = _cluster_of_step(step, state) if removed else ""
+        if removed is None or may_remove(flow, created_for, source_id):
             passed.append(step)
             continue
-        kept.add(kind, _name_of(step), created_for)
+        kept.add(*removed, created_for)
         withheld.append(step)
         if isinstance(step, ConfigChange):
             foreign.add(step.remote_topic)
@@ -131,9 +131,13 @@ def gate_removals(flow: Flow, state: ClusterState, steps: Iterable[Any]) -> list
     waiting = [item.acl for item in withheld if isinstance(item, AclChange) and not item.widens]
     for step in sorted(needed_denials(passed, waiting), key=str):
         passed.remove(step)
-        kept.add("ACL", _name_of(step), _cluster_of_step(step, state))
+        kept.add("ACL", str(step.acl), _cluster_of_step(step, state))
     # A change of their other configs would say in the ledger that they are copies of this cluster's topics.
-    left = (item for item in passed if not (_is_of_configs(item) and item.remote_topic in foreign))
+    left = (
+        item
+        for item in passed
+        if not (isinstance(item, ConfigChange | SetConfigs) and item.remote_topic in foreign)
+    )
     return [*left, *kept.notes(flow, source_id), *_held_notes(flow, source_id, held, other_copies)]
 
 
@@ -188,9 +192,10 @@ def excesses_of(
     """
     names: dict[RemovalKind, list[str]] = defaultdict(list)
     for step in steps:
-        kind = _kind_of(step)
-        if kind and not (isinstance(step, Retirement) and not step.is_due(at)):
-            names[kind].append(_name_of(step))
+        removed = _removed_by(step)
+        if removed and not (isinstance(step, Retirement) and not step.is_due(at)):
+            kind, name = removed
+            names[kind].append(name)
     created, emptied = _count_created(state), why_emptied(flow, state)
     candidates = (
         excess_of(flow, kind, names[kind], created[kind], emptied=emptied)
@@ -252,43 +257,13 @@ def withhold(plan: Plan) -> Plan:
         return plan
 
     def stays(step: object) -> bool:
-        return _kind_of(step) not in kinds
+        removed = _removed_by(step)
+        return removed is None or removed[0] not in kinds
 
-    topics, access = plan.topics, plan.access
-    unset: dict[str, set[str]] = defaultdict(set)
-    for change in topics.config_changes:
-        if not stays(change):
-            unset[change.remote_topic].add(change.name)
-    changes = tuple(filter(stays, topics.config_changes))
-    changed = {change.remote_topic for change in changes}
-    kept = (_with_configs(sets, unset.get(sets.remote_topic, ())) for sets in topics.set_configs)
-    due = [item for item in topics.retirements if not stays(item) and item.is_due(plan.at)]
+    access, removals = plan.access, plan.removals
     return replace(
         plan,
-        topics=replace(
-            topics,
-            config_changes=changes,
-            set_configs=tuple(
-                item
-                for item in kept
-                if item.remote_topic in changed
-                or item.remote_topic not in unset
-                or item.configs != item.before
-            ),
-            drifts=tuple(
-                replace(
-                    item,
-                    overwritten=item.overwritten
-                    and item.name not in unset.get(item.remote_topic, ()),
-                )
-                for item in topics.drifts
-            ),
-            # They stay missed: else their time would begin again.
-            retirements=tuple(
-                replace(item, due=max(item.due, plan.at + 1)) if item in due else item
-                for item in topics.retirements
-            ),
-        ),
+        topics=_topics_with_those_that_stay(plan.topics, stays, plan.at),
         access=replace(
             access,
             acl_changes=tuple(filter(stays, access.acl_changes)),
@@ -296,8 +271,41 @@ def withhold(plan: Plan) -> Plan:
             user_changes=tuple(filter(stays, access.user_changes)),
         ),
         removals=replace(
-            plan.removals,
-            offset_deletions=() if "group's offsets" in kinds else plan.removals.offset_deletions,
+            removals,
+            offset_deletions=() if "group's offsets" in kinds else removals.offset_deletions,
+        ),
+    )
+
+
+def _topics_with_those_that_stay(
+    topics: TopicChanges, stays: Callable[[object], bool], at: int
+) -> TopicChanges:
+    unset: dict[str, set[str]] = defaultdict(set)
+    for change in filterfalse(stays, topics.config_changes):
+        unset[change.remote_topic].add(change.name)
+    changes = tuple(filter(stays, topics.config_changes))
+    changed = {change.remote_topic for change in changes}
+    kept = (_with_configs(sets, unset.get(sets.remote_topic, ())) for sets in topics.set_configs)
+    return replace(
+        topics,
+        config_changes=changes,
+        set_configs=tuple(
+            item
+            for item in kept
+            if item.remote_topic in changed
+            or item.remote_topic not in unset
+            or item.configs != item.before
+        ),
+        drifts=tuple(
+            replace(item, overwritten=False)
+            if item.name in unset.get(item.remote_topic, ())
+            else item
+            for item in topics.drifts
+        ),
+        # They stay missed: else their time would begin again.
+        retirements=tuple(
+            item if stays(item) else replace(item, due=max(item.due, at + 1))
+            for item in topics.retirements
         ),
     )
 
@@ -306,13 +314,11 @@ def takes_away(plan: Plan) -> bool:
     """Whether a plan takes anything away on the target."""
     topics, access = plan.topics, plan.access
     steps = (
-        *(
-            *topics.config_changes,
-            *(retirement for retirement in topics.retirements if retirement.is_due(plan.at)),
-        ),
+        *topics.config_changes,
+        *(retirement for retirement in topics.retirements if retirement.is_due(plan.at)),
         *(*access.acl_changes, *access.quota_changes, *access.user_changes),
     )
-    return bool(plan.removals.offset_deletions) or any(map(_kind_of, steps))
+    return bool(plan.removals.offset_deletions) or any(map(_removed_by, steps))
 
 
 def held_sentences(plan: Plan) -> list[str]:
@@ -320,35 +326,20 @@ def held_sentences(plan: Plan) -> list[str]:
     return [f"Held back: {excess} {_APPROVE}" for excess in plan.removals.excesses]
 
 
-def _kind_of(step: object) -> RemovalKind | None:
-    """What a step takes away, None for any other step."""
+def _removed_by(step: object) -> tuple[RemovalKind, str] | None:
+    """What a step takes away, by its kind and name; None for any other step."""
     match step:
         case AclChange(change="revoke"):
-            return "ACL"
+            return "ACL", str(step.acl)
         case QuotaChange(value=None):
-            return "client quota"
+            return "client quota", quota_name(step.entity, step.key)
         case UserChange(change="delete"):
-            return "SCRAM user"
+            return "SCRAM user", f"{step.user} ({step.mechanism})"
         case ConfigChange(value=None):
-            return "config"
+            return "config", f"{step.name} of {step.remote_topic}"
         case Retirement():
-            return "topic"
+            return "topic", step.remote_topic
     return None
-
-
-def _name_of(step: object) -> str:
-    match step:
-        case AclChange():
-            return str(step.acl)
-        case QuotaChange():
-            return quota_name(step.entity, step.key)
-        case UserChange():
-            return f"{step.user} ({step.mechanism})"
-        case ConfigChange():
-            return f"{step.name} of {step.remote_topic}"
-        case Retirement():
-            return step.remote_topic
-    return str(step)
 
 
 def _cluster_of_step(step: object, state: ClusterState) -> str:
@@ -379,7 +370,7 @@ def _source_of(remote_topic: str, state: ClusterState) -> str:
 
 def _count_created(state: ClusterState) -> Mapping[RemovalKind, int]:
     """How many things of each kind the flow has created."""
-    applied: Applied = state.ledger.applied
+    applied = state.ledger.applied
     existing = {topic.topic_id or topic.name for topic in state.target.topics.values()}
     marks = state.ledger.marks.values()
     return {
@@ -395,7 +386,3 @@ def _with_configs(sets: SetConfigs, names: Collection[str]) -> SetConfigs:
     """The entry, by which the flow still has the configs of these names."""
     still = {name: value for name, value in sets.before.items() if name in names}
     return replace(sets, configs={**sets.configs, **still})
-
-
-def _is_of_configs(step: object) -> bool:
-    return isinstance(step, ConfigChange | SetConfigs)

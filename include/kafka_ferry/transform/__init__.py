@@ -10,7 +10,6 @@ from kafka_ferry.transform.functions import (
     TransformRecord,
     load_functions,
 )
-from kafka_ferry.transform.json_fields import NotAnObject, with_fields
 
 __all__ = [
     "MOST_READS",
@@ -22,7 +21,6 @@ __all__ = [
     "Evaluator",
     "FieldFormat",
     "FunctionRule",
-    "NotAnObject",
     "Reads",
     "RecordRows",
     "TransformFailed",
@@ -32,5 +30,4 @@ __all__ = [
     "apply_rule",
     "load_functions",
     "rows_of",
-    "with_fields",
 ]

@@ -16,7 +16,6 @@ from kafka_sandbox.cluster import start_all
 from kafka_sandbox.logins.secure import Authority, SecureBroker
 from tests.support.brokers.access import acls_of
 from tests.support.brokers.kafka_tools import acls
-from tests.support.runs.proof import recount_here
 from tests.support.runs.rights import (
     PASSWORD,
     PRINCIPAL,
@@ -32,6 +31,8 @@ from tests.support.runs.rights import (
     is_refusal,
     steps_of,
 )
+
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +52,8 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
 @pytest.mark.parametrize("options", get_args(Options))
 @pytest.mark.short("all")
 def test_the_listed_rights_are_all_that_a_flow_needs(
-    folder: Path, brokers: Brokers, monkeypatch: pytest.MonkeyPatch, options: Options
+    folder: Path, brokers: Brokers, options: Options
 ) -> None:
-    recount_here(monkeypatch)
     scene = Scene.of(folder, brokers, options)
     grant(brokers, needed_rights(scene.flow))
 
@@ -105,14 +105,8 @@ def test_every_line_of_the_list_is_taken_away_below() -> None:
     ids=[f"{it.side}: {it.right}" for *_, it in RIGHTS],
 )
 def test_a_right_that_is_missing_is_named_with_the_command_that_grants_it(
-    folder: Path,
-    brokers: Brokers,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    options: Options,
-    index: int,
+    folder: Path, brokers: Brokers, caplog: pytest.LogCaptureFixture, options: Options, index: int
 ) -> None:
-    recount_here(monkeypatch)
     scene = Scene.of(folder, brokers, options)
     needed = needed_rights(scene.flow)
     taken = needed[index].right
@@ -129,9 +123,8 @@ def test_a_right_that_is_missing_is_named_with_the_command_that_grants_it(
 
 @pytest.mark.long
 def test_the_command_that_an_error_names_grants_the_right_and_the_next_run_goes_on(
-    folder: Path, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+    folder: Path, brokers: Brokers
 ) -> None:
-    recount_here(monkeypatch)
     scene = Scene.of(folder, brokers)
     needed = needed_rights(scene.flow)
     taken = [it for it in needed if it.right.resource_type == "TRANSACTIONAL_ID"]

@@ -28,14 +28,7 @@ from kafka_sandbox.logins.token_broker import TokenBroker
 from tests.support.brokers.kafka_tools import list_topics
 from tests.support.brokers.secure import as_properties, trust_store
 from tests.support.records.builders import Record, create_topic, produce, read_all
-from tests.support.runs.flows import (
-    assert_same,
-    copy_now,
-    copy_planned,
-    failures,
-    plan_now,
-    remote,
-)
+from tests.support.runs.flows import assert_same, copy_now, copy_planned, failures, plan_now, remote
 from tests.support.runs.pair import Unique
 from tests.support.servers.identity_provider import (
     AUDIENCE,

@@ -30,9 +30,11 @@ from tests.support.runs.flows import (
     plan_now,
     remote,
 )
-from tests.support.runs.proof import NO_SPARK, recount_here
+from tests.support.runs.proof import NO_SPARK
 from tests.support.runs.rights import granted_by
 from tests.support.runs.topologies import topics_of
+
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 TOPICS = ("open", "unreadable", "unwritable")
 
@@ -84,9 +86,8 @@ def test_topics_without_a_right_are_named_and_the_others_copied(
 
 
 def test_topics_that_may_not_be_described_are_named_and_the_others_copied_proved_and_moved(
-    folder: Path, strict: tuple[KafkaCluster, KafkaCluster], monkeypatch: pytest.MonkeyPatch
+    folder: Path, strict: tuple[KafkaCluster, KafkaCluster]
 ) -> None:
-    recount_here(monkeypatch)
     source, target = strict
     topics = ("described", "hidden-here", "hidden-there", "hidden-before")
     write(source, topics)
@@ -127,9 +128,8 @@ def test_topics_that_may_not_be_described_are_named_and_the_others_copied_proved
 
 
 def test_copies_that_may_not_be_read_are_named_and_the_others_verified(
-    folder: Path, strict: tuple[KafkaCluster, KafkaCluster], monkeypatch: pytest.MonkeyPatch
+    folder: Path, strict: tuple[KafkaCluster, KafkaCluster]
 ) -> None:
-    recount_here(monkeypatch)
     source, target = strict
     topics = ("read", "unread", "unseen", "unread-before")
     write(source, topics)
@@ -245,9 +245,8 @@ def with_groups(
 
 
 def test_a_group_that_may_not_be_written_is_named_and_the_others_are(
-    folder: Path, strict: tuple[KafkaCluster, KafkaCluster], monkeypatch: pytest.MonkeyPatch
+    folder: Path, strict: tuple[KafkaCluster, KafkaCluster]
 ) -> None:
-    recount_here(monkeypatch)
     run, there = with_groups(folder, strict, "closed", "opened")
     deny(strict[1], "group closed", "READ")
 
@@ -274,12 +273,8 @@ def test_a_group_that_may_not_be_written_is_named_and_the_others_are(
 @pytest.mark.parametrize("sync", [False, True])
 @pytest.mark.short("True")
 def test_a_group_that_may_not_be_read_is_a_note_unless_it_was_to_be_written(
-    folder: Path,
-    strict: tuple[KafkaCluster, KafkaCluster],
-    monkeypatch: pytest.MonkeyPatch,
-    sync: bool,
+    folder: Path, strict: tuple[KafkaCluster, KafkaCluster], sync: bool
 ) -> None:
-    recount_here(monkeypatch)
     hidden, seen = f"hidden-{sync}", f"seen-{sync}"
     run, _ = with_groups(folder, strict, hidden, seen, sync=sync)
     deny(strict[0], f"group {hidden}", "DESCRIBE")

@@ -117,10 +117,7 @@ def secured_flow(
     options = {"replication.factor": "1", "writers": "1", "state.dir": str(folder / "state")}
     file = folder / f"flow{suffix}"
     if suffix == ".yaml":
-        sides = {
-            "source": {"alias": folder.name, **source},
-            "target": {"alias": "there", **target},
-        }
+        sides = {"source": {"alias": folder.name, **source}, "target": {"alias": "there", **target}}
         file.write_text(json.dumps({**sides, **options, "topics": [topic], **(extra or {})}))
     else:
         content = {"clusters": f"{folder.name}, there", "topics": topic, **options}
@@ -310,10 +307,7 @@ def test_what_the_file_has_wrong_is_told_by_file_and_key(
 def test_a_client_that_the_broker_does_not_trust_is_told_at_once(
     shown: str, as_target: bool, folder: Path, site: Site, backup: KafkaCluster
 ) -> None:
-    changes = {
-        "bootstrap.servers": site.broker.listener("REQUIRED"),
-        "security.protocol": "SSL",
-    }
+    changes = {"bootstrap.servers": site.broker.listener("REQUIRED"), "security.protocol": "SSL"}
     if shown == "another client's":
         changes |= key_store("PEM", folder, Authority("another client").issue("ferry"))
     error = refusal(folder, site, backup, changes, as_target=as_target)

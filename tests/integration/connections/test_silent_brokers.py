@@ -43,7 +43,7 @@ def test_a_step_waits_once_for_brokers_that_are_frozen_and_names_them(
     """Two of three: what the third one is asked, it cannot answer either."""
     with Brokers(tmp_path / "target") as target, ExitStack() as harm:
         topic = pair.topic("frozen")
-        flow = make_flow(tmp_path, pair.primary, target, [topic], admin_timeout_ms=15_000)
+        flow = make_flow(tmp_path, pair.primary, target, [topic], admin_timeout_ms=8_000)
         copy_now(flow)
         dead = [target.brokers[node] for node in (1, 2)]
         for broker in dead:
@@ -56,8 +56,8 @@ def test_a_step_waits_once_for_brokers_that_are_frozen_and_names_them(
             assert "Brokers of backup that do not answer: " in str(caught.value)
             # The system still accepts its connections.
             assert all(f"{broker.bootstrap} (it accepts" in str(caught.value) for broker in dead)
-            # Five times what it is to take: each call that asks again would add fifteen seconds.
-            assert time.monotonic() - began < 100
+            # Several times what it is to take: each call that asks again would add eight seconds.
+            assert time.monotonic() - began < 60
 
 
 @pytest.mark.long

@@ -6,9 +6,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from confluent_kafka.admin import (
-    AdminClient,
-)
+from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.control import read_positions
 from kafka_ferry.copy import copy_for_flow
@@ -22,12 +20,7 @@ from tests.support.records.builders import (
     read_all,
     set_config,
 )
-from tests.support.runs.flows import (
-    copy_now,
-    failures,
-    ledger_rows,
-    remote,
-)
+from tests.support.runs.flows import copy_now, failures, ledger_rows, remote
 from tests.support.runs.pair import Pair
 
 ODD_RECORDS = [

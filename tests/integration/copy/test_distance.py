@@ -61,16 +61,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[list[str]]
 
 
 def test_a_task_waits_for_no_answer_that_its_next_question_does_not_need(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    asked: dict[str, list[list[str]]],
+    pair: Pair, asked: dict[str, list[list[str]]]
 ) -> None:
-    topic = unique("near")
-    create_topic(primary.bootstrap, topic, 2)
-    produce(primary.bootstrap, topic, of_all_sizes(20))
-    flow = make_flow(folder, primary, backup, [topic], writers=1)
+    topic = pair.topic("near", partitions=2)
+    pair.produce(topic, of_all_sizes(20))
+    flow = pair.flow([topic], writers=1)
     plan = plan_now(flow)
     asked.clear()
     assert failures(copy_planned(flow, plan)) == []
@@ -79,7 +74,7 @@ def test_a_task_waits_for_no_answer_that_its_next_question_does_not_need(
     assert all("DescribeProducers" in sent for sent in of_writer if "OffsetFetch" in sent)
     assert any({"Produce", "TxnOffsetCommit"} <= set(sent) for sent in of_writer)
     # Another thread has found the leaders meanwhile.
-    of_reader = asked[f"read-{folder.name} {folder.name}"]
+    of_reader = asked[f"read-{pair.folder.name} {pair.folder.name}"]
     assert {"Fetch"} <= {name for sent in of_reader for name in sent} <= {"ApiVersions", "Fetch"}
 
 

@@ -9,11 +9,7 @@ import pytest
 from kafka.protocol.admin import DescribeUserScramCredentialsRequest
 from kafka.protocol.consumer import FetchRequest
 from kafka.protocol.metadata import MetadataRequest
-from kafka.protocol.producer import (
-    AddPartitionsToTxnRequest,
-    EndTxnRequest,
-    WriteTxnMarkersRequest,
-)
+from kafka.protocol.producer import AddPartitionsToTxnRequest, EndTxnRequest, WriteTxnMarkersRequest
 
 from kafka_ferry.copy.target.transactional_writer import TransactionalWriter
 from kafka_ferry.errors import FerryError

@@ -13,22 +13,16 @@ from kafka_ferry.control import read_positions
 from kafka_ferry.errors import ClusterUnreachable, VerificationFailed
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model import Plan, TopicPartition
+from kafka_ferry.retry import retry_for
 from kafka_ferry.runs import Run, lag
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import Record, create_topic
 from tests.support.records.groups import commit_alone
-from tests.support.runs.flows import (
-    assert_same,
-    copy_now,
-    copy_planned,
-    failures,
-    plan_now,
-    remote,
-)
+from tests.support.runs.flows import assert_same, copy_now, copy_planned, failures, plan_now, remote
 from tests.support.runs.pair import Pair
-from tests.support.runs.proof import NO_SPARK, recount_here, verified
+from tests.support.runs.proof import NO_SPARK, prove, recount_here
 
-Clusters = tuple[KafkaCluster, KafkaCluster]
+pytestmark = pytest.mark.usefixtures("short_waits")
 
 
 @pytest.fixture
@@ -39,8 +33,7 @@ def copied(pair: Pair, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureR
     flow = pair.flow([topic], offsets=request.param, writers=2)
     for run, records in (("run-1", 100), ("run-2", 100)):
         pair.produce(topic, [Record(b"k", b"v")] * records)
-        assert not failures(copy_now(flow, run))
-        verified(flow, run)
+        prove(flow, run)
     pair.produce(topic, [Record(b"k", b"v")] * 50)
     return flow
 
@@ -71,13 +64,15 @@ def planned(flow: Flow, run: str) -> tuple[Run, Plan]:
     return this, plan
 
 
-@pytest.mark.short("230-translated")
-@pytest.mark.parametrize("copied", ["translated", "preserved"], indirect=True)
-@pytest.mark.parametrize("offset", [230, 150])
+@pytest.mark.parametrize(
+    ("copied", "offset"),
+    [("translated", 230), pytest.param("preserved", 150, marks=pytest.mark.long)],
+    indirect=["copied"],
+)
 def test_a_moved_position_is_refused_by_name_or_the_ledgers_is_restored(
-    copied: Flow, primary: KafkaCluster, backup: KafkaCluster, offset: int
+    pair: Pair, copied: Flow, offset: int
 ) -> None:
-    move(copied, backup, offset)
+    move(copied, pair.backup, offset)
 
     _, plan = planned(copied, "run-3")
 
@@ -95,7 +90,7 @@ def test_a_moved_position_is_refused_by_name_or_the_ledgers_is_restored(
     assert not failures(copy_planned(flow, plan))
     run.verify(NO_SPARK)
     assert position(flow) == 250
-    assert_same(primary, flow.topics[0], backup, target_of(flow).topic)
+    assert_same(pair.primary, flow.topics[0], pair.backup, target_of(flow).topic)
 
 
 @pytest.mark.parametrize("copied", ["translated", "preserved"], indirect=True)
@@ -116,29 +111,28 @@ def test_a_position_that_is_moved_between_plan_and_copy_fails_the_verification(
 
 @pytest.mark.parametrize("copied", ["translated"], indirect=True)
 def test_a_position_that_is_committed_as_it_is_loses_its_metadata_and_nothing_else(
-    copied: Flow, primary: KafkaCluster, backup: KafkaCluster
+    pair: Pair, copied: Flow
 ) -> None:
     """``--reset-offsets --to-current``."""
-    move(copied, backup, 200)
+    move(copied, pair.backup, 200)
     run, plan = planned(copied, "run-3")
     assert (plan.remarks.refused, plan.remarks.notes) == ((), ())
     assert not failures(copy_planned(copied, plan))
     run.verify(NO_SPARK)
-    assert_same(primary, copied.topics[0], backup, target_of(copied).topic)
+    assert_same(pair.primary, copied.topics[0], pair.backup, target_of(copied).topic)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("copied", ["translated"], indirect=True)
-@pytest.mark.parametrize("is_lost", [False, True], ids=["kept", "lost"])
 def test_positions_are_not_judged_by_a_ledger_whose_newest_records_are_hidden(
-    copied: Flow, primary: KafkaCluster, backup: KafkaCluster, is_lost: bool
+    pair: Pair, copied: Flow
 ) -> None:
     """As by another flow of the same source whose writer was killed, until its transaction times out."""
     flow = with_policy(copied, "ledger")
     _, plan = planned(flow, "run-3")
     stranger = Producer(
         {
-            "bootstrap.servers": backup.bootstrap,
+            "bootstrap.servers": pair.backup.bootstrap,
             "transactional.id": flow.name,
             "transaction.timeout.ms": 600_000,
         }
@@ -149,15 +143,13 @@ def test_positions_are_not_judged_by_a_ledger_whose_newest_records_are_hidden(
     stranger.flush()
     assert not failures(copy_planned(copied, plan))
     assert position(flow) == 250
-    if is_lost:
-        group = f"ferry.{flow.name}"
-        client = AdminClient({"bootstrap.servers": backup.bootstrap})
-        client.delete_consumer_groups([group])[group].result()
+    group = f"ferry.{flow.name}"
+    client = AdminClient({"bootstrap.servers": pair.backup.bootstrap})
+    client.delete_consumer_groups([group])[group].result()
     before = read_positions(flow.target, flow.name)
 
-    hasty = flow.model_copy(update={"admin_timeout_ms": 1_000})
-    with pytest.raises(ClusterUnreachable, match="hides the newest records") as error:
-        planned(hasty, "run-4")
+    with retry_for(1), pytest.raises(ClusterUnreachable, match="hides the newest records") as error:
+        planned(flow.model_copy(update={"admin_timeout_ms": 1_000}), "run-4")
 
     assert "kafka-transactions.sh" in error.value.advice
     assert read_positions(flow.target, flow.name) == before
@@ -166,7 +158,7 @@ def test_positions_are_not_judged_by_a_ledger_whose_newest_records_are_hidden(
     assert plan.remarks.refused == ()
     assert not any(map(len, plan.ranges))
     run.verify(NO_SPARK)
-    assert_same(primary, flow.topics[0], backup, target_of(flow).topic)
+    assert_same(pair.primary, flow.topics[0], pair.backup, target_of(flow).topic)
 
 
 def test_a_position_of_which_the_ledger_knows_nothing_skips_nothing(pair: Pair) -> None:

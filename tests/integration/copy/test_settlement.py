@@ -6,8 +6,8 @@ written to without the coordinator's knowledge, which leaves it in the same stat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -37,10 +37,10 @@ from kafka_ferry.wire.transactions.producer import TransactionalProducer, produc
 from kafka_ferry.wire.transactions.settlement import Settlement, Unsettled
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.records.builders import Record, create_topic, produce, read_all
+from tests.support.records.builders import Record, create_topic, read_all
 from tests.support.records.groups import commit_alone
-from tests.support.runs.flows import make_flow, plan_now
-from tests.support.runs.pair import Unique
+from tests.support.runs.flows import plan_now
+from tests.support.runs.pair import Pair, Unique
 from tests.support.waiting import wait_until
 from tests.unit.ledger.entries import a_copied_range, a_transaction
 
@@ -61,85 +61,118 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
         yield broker
 
 
-@pytest.fixture
-def cluster(broker: KafkaCluster) -> Iterator[WireCluster]:
-    with WireCluster("target", {"bootstrap_servers": broker.bootstrap.split(",")}) as cluster:
-        yield cluster
+@dataclass(frozen=True)
+class Wire:
+    """A writer's connections to the broker: those for data, and those to coordinators."""
+
+    broker: KafkaCluster
+    cluster: WireCluster
+    coordination: WireCluster
+
+    def producer(self, transactional_id: str) -> TransactionalProducer:
+        """One that has not started."""
+        return TransactionalProducer(self.coordination, transactional_id, timeout_ms=60_000)
+
+    def settle(
+        self,
+        producer: TransactionalProducer,
+        ending: Ending,
+        partitions: Collection[TopicPartition],
+        pending: Collection[TopicPartition] = (),
+    ) -> None:
+        """End the transaction on these partitions, and offsets that are pending, as it was decided."""
+        settlement = Settlement(self.cluster, self.coordination, producer, GROUP)
+        settlement.settle(ending, partitions, pending)
+
+    def send(self, producer: TransactionalProducer, tp: TopicPartition, record: Batch) -> None:
+        """Write a record in the producer's transaction, whatever the coordinator knows."""
+        batch = for_producer(
+            record, producer_id=producer.producer_id, epoch=producer.epoch, sequence=0
+        )
+        connection = self.cluster.connection(self.cluster.leaders([tp])[tp].node)
+
+        def is_written() -> bool:
+            answer = connection.call(produce_request({tp: batch}, producer.transactional_id))
+            code = answer.responses[0].partition_responses[0].error_code
+            # A broker names itself as a new partition's leader a moment before it takes the lead.
+            assert code == 0 or is_transient(code)
+            return code == 0
+
+        wait_until(is_written)
+
+    def leave_open(self, topic: str) -> tuple[TransactionalProducer, TopicPartition]:
+        """Write a record to partition 1 in a transaction that the coordinator knows on partition 0 only."""
+        create_topic(self.broker.bootstrap, topic, partitions=2)
+        known, unknown = TopicPartition(topic, 0), TopicPartition(topic, 1)
+        producer = self.producer(topic)
+        producer.start()
+        assert producer.add_partitions([known]) == {}
+        for tp in (known, unknown):
+            self.send(producer, tp, single_record(b"key", b"value", 1_700_000_000_000))
+        return producer, unknown
+
+    def open_on(
+        self, partitions: list[TopicPartition], producer_id: int
+    ) -> dict[TopicPartition, int]:
+        """Where the producer's transaction is open."""
+        questions, _ = open_parts(self.cluster, self.cluster.leaders(partitions), producer_id)
+        return {
+            tp: start for question in questions.values() for tp, start in question.ask().items()
+        }
 
 
 @pytest.fixture
-def coordination(broker: KafkaCluster) -> Iterator[WireCluster]:
-    with WireCluster("target", {"bootstrap_servers": broker.bootstrap.split(",")}) as cluster:
-        yield cluster
+def wire(broker: KafkaCluster) -> Iterator[Wire]:
+    settings = {"bootstrap_servers": broker.bootstrap.split(",")}
+    with WireCluster("target", settings) as data, WireCluster("target", settings) as coordination:
+        yield Wire(broker, data, coordination)
 
 
-def leave_open(
-    broker: KafkaCluster, cluster: WireCluster, producer: TransactionalProducer, topic: str
-) -> TopicPartition:
-    """Write a record to partition 1 in a transaction that the coordinator knows on partition 0 only."""
-    create_topic(broker.bootstrap, topic, partitions=2)
-    known, unknown = TopicPartition(topic, 0), TopicPartition(topic, 1)
-    producer.start()
-    assert producer.add_partitions([known]) == {}
-    for tp in (known, unknown):
-        send(cluster, producer, tp, single_record(b"key", b"value", 1_700_000_000_000))
-    return unknown
-
-
-def settlement_of(
-    cluster: WireCluster, coordination: WireCluster, producer: TransactionalProducer
-) -> Settlement:
-    return Settlement(cluster, coordination, producer, GROUP)
+@pytest.fixture
+def pair(folder: Path, primary: KafkaCluster, broker: KafkaCluster, unique: Unique) -> Pair:
+    return Pair(folder, primary, broker, unique)
 
 
 @pytest.mark.parametrize(("commit", "shown"), [(True, 1), (False, 0)])
 def test_a_transaction_ends_everywhere_as_it_was_decided(
-    commit: bool,
-    shown: int,
-    broker: KafkaCluster,
-    cluster: WireCluster,
-    coordination: WireCluster,
-    unique: Unique,
+    commit: bool, shown: int, wire: Wire, unique: Unique
 ) -> None:
     topic = unique("open")
-    producer = TransactionalProducer(coordination, topic, timeout_ms=60_000)
-    left_open = leave_open(broker, cluster, producer, topic)
+    producer, left_open = wire.leave_open(topic)
     producer.end(commit=commit)
-    assert open_on(cluster, [left_open], producer.producer_id) == {left_open: 0}
-    assert read_all(broker.bootstrap, topic)[1] == []
+    assert wire.open_on([left_open], producer.producer_id) == {left_open: 0}
+    assert read_all(wire.broker.bootstrap, topic)[1] == []
 
     # As by the next process: the holder of the transactional id is fenced first.
-    ending = learn_ending(coordination, topic)
+    ending = learn_ending(wire.coordination, topic)
     producer.start()
-    settlement_of(cluster, coordination, producer).settle(ending, [left_open], [])
+    wire.settle(producer, ending, [left_open])
 
     assert ending.outcome == (
         TransactionOutcome.COMMITTED if commit else TransactionOutcome.ABORTED
     )
-    assert open_on(cluster, [left_open], producer.producer_id) == {}
-    have = read_all(broker.bootstrap, topic)
+    assert wire.open_on([left_open], producer.producer_id) == {}
+    have = read_all(wire.broker.bootstrap, topic)
     assert (len(have[0]), len(have[1])) == (shown, shown)
 
 
 def test_offsets_that_were_left_pending_end_as_they_were_decided(
-    broker: KafkaCluster, cluster: WireCluster, coordination: WireCluster, unique: Unique
+    wire: Wire, unique: Unique
 ) -> None:
     topic = unique("pending")
-    create_topic(broker.bootstrap, topic)
+    create_topic(wire.broker.bootstrap, topic)
     tp = TopicPartition(topic, 0)
-    producer = TransactionalProducer(coordination, topic, timeout_ms=60_000)
+    producer = wire.producer(topic)
     producer.start()
     producer.add_partitions([tp])
     # The group is not added: the coordinator does not know that offsets are in the transaction.
     assert producer.commit_offsets(GROUP, {tp: CommittedOffset(7, "")}) == {}
     producer.end(commit=True)
-    assert has_pending_offsets(coordination, GROUP, [tp])
+    assert has_pending_offsets(wire.coordination, GROUP, [tp])
 
-    settlement_of(cluster, coordination, producer).settle(
-        Ending(TransactionOutcome.COMMITTED), [tp], [tp]
-    )
+    wire.settle(producer, Ending(TransactionOutcome.COMMITTED), [tp], [tp])
 
-    assert committed_offsets(coordination, GROUP, [tp])[tp].offset == 7
+    assert committed_offsets(wire.coordination, GROUP, [tp])[tp].offset == 7
 
 
 class Killed(BaseException):
@@ -148,117 +181,86 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("step", ["add_partitions", "end"])
 def test_what_a_task_has_not_finished_to_end_ends_as_it_was_decided(
-    step: str,
-    broker: KafkaCluster,
-    cluster: WireCluster,
-    coordination: WireCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    step: str, wire: Wire, unique: Unique, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The task dies before ``step`` of the transaction that is to write the skipped markers."""
     topic = unique("killed")
-    producer = TransactionalProducer(coordination, topic, timeout_ms=60_000)
-    left_open = leave_open(broker, cluster, producer, topic)
+    producer, left_open = wire.leave_open(topic)
     # The group is not added: the coordinator does not know that offsets are in the transaction.
     assert producer.commit_offsets(GROUP, {left_open: CommittedOffset(7, "")}) == {}
     producer.end(commit=True)
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(producer, step, Mock(side_effect=Killed))
-        settlement_of(cluster, coordination, producer).settle(
-            Ending(TransactionOutcome.COMMITTED), [left_open], [left_open]
-        )
+        wire.settle(producer, Ending(TransactionOutcome.COMMITTED), [left_open], [left_open])
 
-    ending = learn_ending(coordination, topic)
-    successor = TransactionalProducer(coordination, topic, timeout_ms=60_000)
+    ending = learn_ending(wire.coordination, topic)
+    successor = wire.producer(topic)
     successor.start()
-    settlement_of(cluster, coordination, successor).settle(ending, [left_open], [left_open])
+    wire.settle(successor, ending, [left_open], [left_open])
 
-    assert len(read_all(broker.bootstrap, topic)[1]) == 1
-    assert committed_offsets(coordination, GROUP, [left_open])[left_open].offset == 7
+    assert len(read_all(wire.broker.bootstrap, topic)[1]) == 1
+    assert committed_offsets(wire.coordination, GROUP, [left_open])[left_open].offset == 7
 
 
 @pytest.mark.parametrize("part_bytes", [400_000, 10_000_000], ids=["split", "halved"])
 def test_offsets_that_fit_into_no_batch_of_a_broker_are_committed_in_one_transaction(
-    part_bytes: int,
-    broker: KafkaCluster,
-    cluster: WireCluster,
-    coordination: WireCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    part_bytes: int, wire: Wire, unique: Unique, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kafka_ferry.wire.offset_parts.PART_BYTES", part_bytes)
     topic = unique("wide")
-    create_topic(broker.bootstrap, topic, partitions=300)
+    create_topic(wire.broker.bootstrap, topic, partitions=300)
     # 1.2 MB: brokers take batches of 1 MB.
     offsets = {TopicPartition(topic, n): CommittedOffset(n, "x" * 4_000) for n in range(300)}
-    producer = TransactionalProducer(coordination, topic, timeout_ms=60_000)
+    producer = wire.producer(topic)
     producer.start()
     producer.add_group(GROUP)
 
     assert producer.commit_offsets(GROUP, offsets) == {}
 
-    assert committed_offsets(coordination, GROUP, offsets, stable=False) == {}
+    assert committed_offsets(wire.coordination, GROUP, offsets, stable=False) == {}
     producer.end(commit=True)
-    settlement_of(cluster, coordination, producer).settle(
-        Ending(TransactionOutcome.COMMITTED), [], offsets
-    )
-    assert committed_offsets(coordination, GROUP, offsets) == offsets
+    wire.settle(producer, Ending(TransactionOutcome.COMMITTED), [], offsets)
+    assert committed_offsets(wire.coordination, GROUP, offsets) == offsets
 
 
-def test_where_its_outcome_is_unknown_it_is_named(
-    broker: KafkaCluster, cluster: WireCluster, coordination: WireCluster, unique: Unique
-) -> None:
+def test_where_its_outcome_is_unknown_it_is_named(wire: Wire, unique: Unique) -> None:
     topic = unique("unknown")
-    producer = TransactionalProducer(coordination, topic, timeout_ms=60_000)
-    left_open = leave_open(broker, cluster, producer, topic)
+    producer, left_open = wire.leave_open(topic)
     producer.end(commit=True)
     producer.start()
 
     with pytest.raises(Unsettled, match=f"{topic}-1"):
-        settlement_of(cluster, coordination, producer).settle(
-            learn_ending(coordination, topic), [left_open], []
-        )
+        wire.settle(producer, learn_ending(wire.coordination, topic), [left_open])
 
 
 def test_a_producer_that_needs_a_longer_transaction_than_brokers_allow_is_told_what_to_change(
-    coordination: WireCluster, unique: Unique
+    wire: Wire, unique: Unique
 ) -> None:
-    long = TransactionalProducer(coordination, unique("long"), timeout_ms=120_000, least_ms=25_000)
+    long = TransactionalProducer(
+        wire.coordination, unique("long"), timeout_ms=120_000, least_ms=25_000
+    )
     with pytest.raises(BrokerError, match="INVALID_TRANSACTION_TIMEOUT") as error:
         long.start()
     assert "transaction.max.timeout.ms" in error.value.advice
     assert "transaction.max.ms" in error.value.advice
 
 
-def test_a_producer_that_has_sent_nothing_has_nothing_to_end(
-    coordination: WireCluster, unique: Unique
-) -> None:
-    assert learn_ending(coordination, unique("never")) == Ending(TransactionOutcome.UNKNOWN)
+def test_a_producer_that_has_sent_nothing_has_nothing_to_end(wire: Wire, unique: Unique) -> None:
+    assert learn_ending(wire.coordination, unique("never")) == Ending(TransactionOutcome.UNKNOWN)
 
 
 @pytest.mark.parametrize(("in_ledger", "shown"), [(True, 1), (False, 0)])
 def test_a_writer_goes_by_the_ledger_where_the_coordinator_has_forgotten(
-    in_ledger: bool,
-    shown: int,
-    broker: KafkaCluster,
-    primary: KafkaCluster,
-    cluster: WireCluster,
-    coordination: WireCluster,
-    folder: Path,
-    unique: Unique,
+    in_ledger: bool, shown: int, wire: Wire, pair: Pair
 ) -> None:
-    topic = unique("forgotten")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, [Record(b"key", b"value")])
-    flow = make_flow(folder, primary, broker, [topic], writers=1)
+    topic = pair.topic("forgotten", [Record(b"key", b"value")])
+    flow = pair.flow([topic], writers=1)
     (range_,) = plan_now(flow).ranges
-    producer = TransactionalProducer(
-        coordination, transactional_id(flow.name, range_.writer), timeout_ms=60_000
-    )
+    producer = wire.producer(transactional_id(flow.name, range_.writer))
     producer.start()
     ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
     producer.add_partitions([ledger])
-    send(cluster, producer, range_.target, single_record(b"key", b"value", 1))
+    wire.send(producer, range_.target, single_record(b"key", b"value", 1))
     if in_ledger:
         entry = a_transaction(
             a_copied_range(
@@ -266,38 +268,29 @@ def test_a_writer_goes_by_the_ledger_where_the_coordinator_has_forgotten(
             ),
             flow=flow.name,
         )
-        send(cluster, producer, ledger, single_record(*encode(entry), entry.at))
+        wire.send(producer, ledger, single_record(*encode(entry), entry.at))
     producer.end(commit=True)
     producer.start()
-    assert (
-        learn_ending(coordination, producer.transactional_id).outcome == TransactionOutcome.UNKNOWN
-    )
+    ending = learn_ending(wire.coordination, producer.transactional_id)
+    assert ending.outcome == TransactionOutcome.UNKNOWN
 
     copy_for_flow(flow, "run-1", [replace(range_, end=0)])
 
-    assert open_on(cluster, [range_.target], producer.producer_id) == {}
-    assert len(read_all(broker.bootstrap, range_.remote_topic)[0]) == shown
+    assert wire.open_on([range_.target], producer.producer_id) == {}
+    assert len(pair.copied(flow, topic)[0]) == shown
 
 
 def test_positions_that_the_coordinator_has_dropped_are_taken_from_the_ledger(
-    broker: KafkaCluster,
-    primary: KafkaCluster,
-    coordination: WireCluster,
-    folder: Path,
-    unique: Unique,
+    wire: Wire, pair: Pair
 ) -> None:
     """No writer came in time to commit them once more, and the transaction that was to do so has timed out."""
-    topic = unique("dropped")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, [Record(b"key", b"value")])
-    flow = make_flow(folder, primary, broker, [topic], writers=1)
+    topic = pair.topic("dropped", [Record(b"key", b"value")])
+    flow = pair.flow([topic], writers=1)
     (range_,) = plan_now(flow).ranges
     assert [it.failure for it in copy_for_flow(flow, "run-1", [range_])] == [None]
     group = position_group(flow.name)
-    commit_alone(broker, group, {range_.target: 0})
-    producer = TransactionalProducer(
-        coordination, transactional_id(flow.name, range_.writer), timeout_ms=60_000
-    )
+    commit_alone(pair.backup, group, {range_.target: 0})
+    producer = wire.producer(transactional_id(flow.name, range_.writer))
     producer.start()
     producer.start_mend()
     producer.add_group(group)
@@ -305,29 +298,5 @@ def test_positions_that_the_coordinator_has_dropped_are_taken_from_the_ledger(
 
     assert [it.failure for it in copy_for_flow(flow, "run-1", [range_])] == [None]
 
-    assert len(read_all(broker.bootstrap, range_.remote_topic)[0]) == 1
-    assert committed_offsets(coordination, group, [range_.target])[range_.target].offset == 1
-
-
-def open_on(
-    cluster: WireCluster, partitions: list[TopicPartition], producer_id: int
-) -> dict[TopicPartition, int]:
-    """Where the producer's transaction is open."""
-    questions, _ = open_parts(cluster, cluster.leaders(partitions), producer_id)
-    return {tp: start for question in questions.values() for tp, start in question.ask().items()}
-
-
-def send(
-    cluster: WireCluster, producer: TransactionalProducer, tp: TopicPartition, record: Batch
-) -> None:
-    batch = for_producer(record, producer_id=producer.producer_id, epoch=producer.epoch, sequence=0)
-    connection = cluster.connection(cluster.leaders([tp])[tp].node)
-
-    def is_written() -> bool:
-        answer = connection.call(produce_request({tp: batch}, producer.transactional_id))
-        code = answer.responses[0].partition_responses[0].error_code
-        # A broker names itself as a new partition's leader a moment before it takes the lead.
-        assert code == 0 or is_transient(code)
-        return code == 0
-
-    wait_until(is_written)
+    assert len(pair.copied(flow, topic)[0]) == 1
+    assert committed_offsets(wire.coordination, group, [range_.target])[range_.target].offset == 1

@@ -14,11 +14,8 @@ from kafka_sandbox.broker import QUICK_CLEANER
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
 from tests.support.brokers.unclean import (
-    FOLLOWER,
-    LEADER,
     create_unclean_topic,
     elect_follower,
-    elect_instead,
     leave_follower_behind,
 )
 from tests.support.records.builders import create_topic, produce
@@ -56,7 +53,6 @@ def test_records_that_vanish_from_the_source_after_they_were_copied(
     source, flows = cluster, {}
     for policy in ("fail", "continue"):
         own = folder / unique(policy)
-        own.mkdir()
         flows[policy] = make_flow(own, source, backup, [policy], on_source_divergence=policy)
         create_unclean_topic(source, policy)
         produce(source.bootstrap, policy, named("kept", 20))
@@ -139,29 +135,3 @@ def unproved(flow: Flow, run: str) -> str:
     with pytest.raises(VerificationFailed) as raised:
         Run(flow, run).verify(NO_SPARK, everything=True, afresh=True)
     return str(raised.value)
-
-
-def test_a_branch_with_a_longer_tail_of_an_older_epoch_is_followed_from_where_the_copied_one_left_it(
-    folder: Path, cluster: Brokers, backup: KafkaCluster
-) -> None:
-    """The end of the newest epoch that both know lies beyond that, and beyond what was copied."""
-    source, topic = cluster, "longer"
-    create_unclean_topic(source, topic)
-    flow = make_flow(folder, source, backup, [topic], on_source_divergence="continue")
-    produce(source.bootstrap, topic, named("kept", 20))
-    leave_follower_behind(source, topic)
-    produce(source.bootstrap, topic, named("tail", 40))
-    elect_instead(source, LEADER, FOLLOWER, topic)
-    produce(source.bootstrap, topic, named("branch", 15))
-    assert failures(copy_now(flow)) == []
-    remote_topic = remote(flow, topic)
-    copied = told("kept", 20) + told("branch", 15)
-    assert values(backup, remote_topic) == copied
-    elect_instead(source, FOLLOWER, LEADER, topic)
-    produce(source.bootstrap, topic, named("new", 5))
-
-    assert failures(copy_now(flow, "run-2")) == []
-
-    assert values(backup, remote_topic) == copied + told("tail", 40) + told("new", 5)
-    (row,) = [row for row in ledger_rows(flow) if row["rewound_from"] >= 0]
-    assert (row["start"], row["rewound_from"]) == (20, 35)

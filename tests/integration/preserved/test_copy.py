@@ -20,13 +20,7 @@ from kafka_ferry.control import read_positions
 from kafka_ferry.copy.target.preserved.control_records import later_epoch
 from kafka_ferry.model import TopicPartition
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.records.builders import (
-    Record,
-    create_topic,
-    delete_before,
-    read_all,
-    set_config,
-)
+from tests.support.records.builders import Record, create_topic, delete_before, read_all, set_config
 from tests.support.records.histories import named
 from tests.support.records.offsets import assert_same_offsets
 from tests.support.runs.flows import (

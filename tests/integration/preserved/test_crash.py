@@ -58,7 +58,6 @@ def plan(
 
     def new(fill: str) -> tuple[Flow, Plan]:
         folder = tmp_path / unique("crash")
-        folder.mkdir()
         flow = make_flow(folder, primary, backup, [topic], offsets="preserved", fill=fill)
         plan = plan_now(flow)
         assert not plan.remarks.refused, plan.remarks.refused
@@ -92,12 +91,11 @@ def requests_of_a_copy(flow: Flow, plan: Plan, monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_a_crash_at_any_request_leaves_a_copy_that_goes_on(
+    pair: Pair,
     fill: str,
     answered: bool,
     where: str,
     plan: Callable[[str], tuple[Flow, Plan]],
-    primary: KafkaCluster,
-    backup: KafkaCluster,
     topic: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -111,12 +109,12 @@ def test_a_crash_at_any_request_leaves_a_copy_that_goes_on(
         with fated(monkeypatch, Fate(at, answered)), suppress(Killed):
             copy_planned(flow, planned)
         killed = f"killed at request {at}, {request}"
-        assert_nothing_else(primary, topic, backup, remote(flow, topic), killed)
+        assert_nothing_else(pair.primary, topic, pair.backup, remote(flow, topic), killed)
 
         again = planned if at % 2 else plan_now(flow, "run-2")
         assert not failures(copy_planned(flow, again)), killed
 
-        assert_same_offsets(primary, topic, backup, remote(flow, topic))
+        assert_same_offsets(pair.primary, topic, pair.backup, remote(flow, topic))
         assert_ledger_joins(flow, killed)
         ends = {
             tp.partition: position.offset

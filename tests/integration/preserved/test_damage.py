@@ -29,7 +29,7 @@ from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 from kafka_ferry.wire.transactions.producer import produce_request
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster, start_all
-from tests.support.brokers.segments import cut_log
+from tests.support.brokers.segments import broker_down, cut_log
 from tests.support.records.builders import (
     Record,
     create_topic,
@@ -144,28 +144,18 @@ def test_a_foreign_transaction_between_runs_is_found_too(copy: Copied) -> None:
     copy.assert_named("offset 20", "another producer")
 
 
-@pytest.mark.parametrize("into", ["records", "gap"])
-@pytest.mark.parametrize("fill", ["transactions", "markers"])
-@pytest.mark.short("markers-records")
+@pytest.mark.parametrize(
+    ("into", "fill"),
+    [("records", "markers"), pytest.param("gap", "transactions", marks=pytest.mark.long)],
+)
 def test_a_foreign_record_while_a_run_writes_stops_that_partition_alone(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
-    into: str,
-    fill: str,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, into: str, fill: str
 ) -> None:
-    copy = copied(Pair(folder, primary, backup, unique), fill=fill)
+    copy = copied(pair, fill=fill)
     copy.more()
     if into == "gap":
-        produce(
-            primary.bootstrap, copy.topic, [Record(value=b"x")], transactional_id="g", abort=True
-        )
-    asked = {
-        "records": "ProduceRequest",
-        "gap": "WriteTxnMarkersRequest" if fill == "markers" else "EndTxnRequest",
-    }[into]
+        pair.produce(copy.topic, [Record(value=b"x")], transactional_id="g", abort=True)
+    asked = {"records": "ProduceRequest", "gap": "EndTxnRequest"}[into]
     send = Connection.send
     written = False
 
@@ -173,7 +163,7 @@ def test_a_foreign_record_while_a_run_writes_stops_that_partition_alone(
         nonlocal written
         if type(request).__name__ == asked and not written:
             written = True
-            produce(backup.bootstrap, copy.remote.topic, [Record(value=b"foreign")])
+            produce(pair.backup.bootstrap, copy.remote.topic, [Record(value=b"foreign")])
         send(self, request, **more)  # type: ignore[arg-type]
 
     plan = plan_now(copy.flow, "run-2")
@@ -184,7 +174,7 @@ def test_a_foreign_record_while_a_run_writes_stops_that_partition_alone(
     assert written
     assert copy.topic in told
     assert "something else has been written to it" in told
-    assert_same_offsets(primary, copy.other, backup, remote(copy.flow, copy.other))
+    assert_same_offsets(pair.primary, copy.other, pair.backup, remote(copy.flow, copy.other))
     # It is not forgotten, and not gone on from.
     copy.assert_named("offset")
 
@@ -202,16 +192,6 @@ def test_a_remote_topic_that_was_recreated_is_named_and_by_policy_filled_again(
     assert all(range_.preserved for range_ in plan.ranges)
     assert not failures(copy_planned(again, plan))
     assert_same_offsets(copy.source, copy.topic, copy.target, copy.remote.topic)
-
-
-@pytest.mark.long
-def test_a_position_beyond_a_topic_recreated_after_the_plan_is_named(copy: Copied) -> None:
-    copy.more()
-    plan = plan_now(copy.flow, "run-2")
-    recreate_topic(copy.target, copy.remote.topic)
-    (told,) = failures(copy_planned(copy.flow, plan))
-    assert copy.topic in told
-    assert "recreated" in told
 
 
 def test_sequences_make_a_writer_that_was_taken_for_dead_harmless(copy: Copied) -> None:
@@ -433,12 +413,11 @@ def test_a_producer_that_the_broker_has_forgotten_goes_on_where_it_was(forgotten
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fill", ["markers", "transactions"])
 def test_a_producer_that_the_broker_has_forgotten_goes_on_after_a_gap(
-    folder: Path, forgetful: tuple[KafkaCluster, KafkaCluster], unique: Unique, fill: str
+    folder: Path, forgetful: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:
     """The control record is the first thing that the broker knows of the producer again."""
-    copy = when_forgotten(copied(Pair(folder, *forgetful, unique), fill=fill))
+    copy = when_forgotten(copied(Pair(folder, *forgetful, unique), fill="markers"))
     produce(
         copy.source.bootstrap, copy.topic, named("x", 2), transactional_id=unique("x"), abort=True
     )
@@ -481,60 +460,30 @@ def test_a_log_start_that_the_targets_broker_forgot_is_moved_again(
 
 
 @pytest.mark.long
-def test_a_target_that_lost_the_end_of_its_log_is_named(
+def test_a_target_that_lost_the_end_of_its_log_is_named_though_it_has_grown_again_and_nothing_is_new(
     folder: Path, forgetful: tuple[KafkaCluster, KafkaCluster], unique: Unique
-) -> None:
-    source, target = forgetful
-    copy = copied(Pair(folder, source, target, unique))
-    copy.more()
-    assert not failures(copy_now(copy.flow))
-    target.stop()
-    cut_log(target, copy.remote.topic, 20)
-    target.start()
-    copy.more()
-    copy.assert_named("ends at 20", "position 30", "unclean")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("by", ["records", "aborted"])
-def test_a_target_that_lost_the_end_of_its_log_and_has_grown_again_is_named_though_nothing_is_new(
-    by: str, folder: Path, forgetful: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:
     """By another client, to the very position: where the log ends tells nothing then."""
-    source, target = forgetful
-    copy = copied(Pair(folder, source, target, unique))
-    copy.more()
-    assert not failures(copy_now(copy.flow))
-    target.stop()
-    cut_log(target, copy.remote.topic, 20)
-    target.start()
-    if by == "records":
-        produce(target.bootstrap, copy.remote.topic, named("foreign", 10))
-    else:
-        # With the marker of its end, ten offsets.
-        aborted = named("foreign", 9)
-        produce(target.bootstrap, copy.remote.topic, aborted, transactional_id="f", abort=True)
+    target = forgetful[1]
+    copies = {}
+    for by in ("nothing", "records", "aborted"):
+        own = folder / unique(by)
+        own.mkdir()
+        copies[by] = copied(Pair(own, *forgetful, unique))
+        copies[by].more()
+        assert not failures(copy_now(copies[by].flow))
+    with broker_down(target, kill=False):
+        for copy in copies.values():
+            cut_log(target, copy.remote.topic, 20)
+    topics = {by: copy.remote.topic for by, copy in copies.items()}
+    produce(target.bootstrap, topics["records"], named("foreign", 10))
+    # With the marker of its end, ten offsets.
+    aborted = named("foreign", 9)
+    produce(target.bootstrap, topics["aborted"], aborted, transactional_id="f", abort=True)
 
-    copy.assert_named("another record where the ledger has the last one", "before offset 30")
-    control = ClusterControl(copy.flow.target)
-    topics = control.topics([copy.remote.topic, remote(copy.flow, copy.other)]).values()
-    assert lost_ends(copy.flow, control, ledger_of(copy.flow), topics) == {copy.remote}
-
-
-@pytest.mark.long
-def test_a_log_that_loses_its_end_after_the_plan_is_named(
-    folder: Path, forgetful: tuple[KafkaCluster, KafkaCluster], unique: Unique
-) -> None:
-    source, target = forgetful
-    copy = copied(Pair(folder, source, target, unique))
-    copy.more()
-    assert not failures(copy_now(copy.flow))
-    copy.more()
-    plan = plan_now(copy.flow, "run-2")
-    target.stop()
-    cut_log(target, copy.remote.topic, 20)
-    target.start()
-    (told,) = failures(copy_planned(copy.flow, plan))
-    assert copy.topic in told
-    assert "ends at 20" in told
-    assert_same_offsets(source, copy.other, target, remote(copy.flow, copy.other))
+    copies.pop("nothing").assert_named("ends at 20", "position 30", "unclean")
+    for copy in copies.values():
+        copy.assert_named("another record where the ledger has the last one", "before offset 30")
+        control = ClusterControl(copy.flow.target)
+        both = control.topics([copy.remote.topic, remote(copy.flow, copy.other)]).values()
+        assert lost_ends(copy.flow, control, ledger_of(copy.flow), both) == {copy.remote}

@@ -7,26 +7,20 @@ import time
 
 import pytest
 
-from kafka_ferry.config import Flow
-from kafka_ferry.copy import restore_positions
-from kafka_ferry.ledger import append_entry
-from kafka_ferry.model import OffsetsChoice, Plan, Position, ProducerState, Refusal, TopicPartition
+from kafka_ferry.model import OffsetsChoice, Plan, Refusal
 from kafka_ferry.runs import Run
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import (
     Record,
     create_topic,
-    delete_before,
     delete_topic,
     produce,
     read_all,
-    recreate_topic,
 )
 from tests.support.records.histories import named
-from tests.support.runs.flows import copy_now, failures, ledger_of, plan_now, remote
+from tests.support.runs.flows import ledger_of, plan_now, remote
 from tests.support.runs.pair import Pair, Unique
 from tests.support.waiting import wait_until
-from tests.unit.ledger.entries import a_copied_range, a_transaction
 
 
 @pytest.fixture
@@ -148,26 +142,6 @@ def test_a_topic_that_was_written_to_keeps_no_offsets(pair: Pair, topic: str) ->
     assert not choice.preserved
 
 
-def test_what_was_chosen_never_changes_silently(pair: Pair, topic: str) -> None:
-    pair.produce(topic, named("first", 10))
-
-    def flow(**options: object) -> Flow:
-        return pair.flow([topic], on_target_topic_lost="recopy", **options)
-
-    assert choice_of(plan_now(flow(offsets="preserved"))).preserved
-    refusal = refusal_of(plan_now(flow(offsets={topic: "translated"}), "run-2"))
-    assert "is marked as preserved, and the flow says offsets: translated" in refusal.reason
-    for options in ({}, {"offsets": "auto"}):
-        assert choice_of(plan_now(flow(**options), "run-3")).preserved
-
-    delete_topic(pair.backup, remote(flow(), topic))
-    assert not choice_of(plan_now(flow(), "run-4")).preserved
-    assert failures(copy_now(flow(), "run-5")) == []
-    refusal = refusal_of(plan_now(flow(offsets="preserved"), "run-6"))
-    assert "is marked as translated, and the flow says offsets: preserved" in refusal.reason
-    assert not choice_of(plan_now(flow(offsets="auto"), "run-7")).preserved
-
-
 def test_what_would_take_too_long_is_refused_or_translated(pair: Pair, topic: str) -> None:
     one_by_one(pair.primary, topic, 5)
     too_long = {"offsets": "preserved", "fill_max_ms": 29}
@@ -223,111 +197,3 @@ def test_a_compacted_log_of_which_little_is_left_is_translated(pair: Pair) -> No
 
     assert not choice.preserved
     assert "of the source's offsets have a record" in choice.reason
-
-
-# From where to where
-
-
-@pytest.mark.parametrize(
-    ("start", "expected"),
-    [
-        ("log-start", [(20, 30, 20)]),
-        (0, [(20, 30, 0)]),
-        (15, [(20, 30, 15)]),
-        (25, [(25, 30, 25)]),
-        (30, [(30, 30, 30)]),
-    ],
-)
-def test_a_mirror_begins_where_the_flow_says(
-    pair: Pair, topic: str, start: object, expected: list[tuple[int, int, int]]
-) -> None:
-    pair.produce(topic, named("first", 30))
-    delete_before(pair.primary, topic, 20)
-    flow = pair.flow([topic], offsets="preserved", offsets_start={"x": 1, topic: start})
-    assert planned(plan_now(flow)) == expected
-
-
-def test_a_mirror_cannot_begin_after_the_end(pair: Pair, topic: str) -> None:
-    pair.produce(topic, named("first", 30))
-    flow = pair.flow([topic], offsets="preserved", offsets_start=31)
-    (refusal,) = plan_now(flow).remarks.refused
-    assert (refusal.partition, refusal.reason) == (
-        *(0, "its mirror is to begin at 31, but its log ends at 30."),
-    )
-
-
-def test_an_emptied_log_is_planned_for_the_sake_of_its_offsets(pair: Pair, topic: str) -> None:
-    pair.produce(topic, named("first", 30))
-    delete_before(pair.primary, topic, 30)
-    flow = pair.flow([topic], offsets="preserved")
-    assert planned(plan_now(flow)) == [(30, 30, 30)]
-
-
-# Where it goes on
-
-
-def copied_to(flow: Flow, topic: str, offset: int, written: int) -> None:
-    """Leaves the target as a run does that preserved the topic's offsets up to ``offset``."""
-    plan = plan_now(flow)
-    ids = plan_now(flow, "run-2").ranges[0]
-    name = remote(flow, topic)
-    produce(flow.target.properties["bootstrap.servers"], name, named("copied", written))
-    producer = ProducerState(1000, 0, offset)
-    position = Position(offset, ids.topic_id, ids.remote_topic_id, producer=producer)
-    restore_positions(flow, plan.run, {TopicPartition(name, 0): position})
-    copied = a_copied_range(
-        0,
-        offset,
-        topic=topic,
-        topic_id=ids.topic_id,
-        remote_topic=name,
-        remote_topic_id=ids.remote_topic_id,
-        preserved=True,
-        producer=producer,
-    )
-    append_entry(flow, a_transaction(copied, flow=flow.name))  # type: ignore[arg-type]
-
-
-def test_the_targets_log_start_is_to_follow_the_sources(pair: Pair, topic: str) -> None:
-    pair.produce(topic, named("first", 30))
-    flow = pair.flow([topic], offsets="preserved")
-    copied_to(flow, topic, 30, 30)
-    assert planned(plan_now(flow, "run-3")) == []
-
-    delete_before(pair.primary, topic, 20)
-    assert planned(plan_now(flow, "run-4")) == [(30, 30, 20)]
-    kept = pair.flow([topic], on_source_start_moved="keep")
-    assert planned(plan_now(kept, "run-5")) == []
-
-    pair.produce(topic, named("second", 10))
-    assert planned(plan_now(flow, "run-6")) == [(30, 40, 20)]
-    delete_before(pair.backup, remote(flow, topic), 20)
-    assert planned(plan_now(flow, "run-7")) == [(30, 40, -1)]
-
-
-def test_a_target_that_has_lost_records_is_named(pair: Pair, topic: str) -> None:
-    pair.produce(topic, named("first", 40))
-    flow = pair.flow([topic], offsets="preserved")
-    copied_to(flow, topic, 35, 30)
-    (refusal,) = plan_now(flow, "run-3").remarks.refused
-    assert (refusal.topic, refusal.partition) == (topic, 0)
-    assert f"{remote(flow, topic)} ends at 30, before the position 35" in refusal.reason
-    assert "ferry repair" in refusal.advice
-
-
-def test_a_topic_that_was_recreated_is_not_appended_to(pair: Pair, topic: str) -> None:
-    pair.produce(topic, named("first", 30))
-    options = {"offsets": "preserved", "on_source_topic_recreated": "append"}
-    flow = pair.flow([topic], **options)
-    copied_to(flow, topic, 30, 30)
-    recreate_topic(pair.primary, topic)
-    pair.produce(topic, named("recreated", 5))
-
-    refusal = refusal_of(plan_now(flow, "run-3"))
-    assert "deleted and recreated" in refusal.reason
-    assert f"`ferry repair --topic {remote(flow, topic)}` shows what is lost" in refusal.advice
-
-    delete_topic(pair.backup, remote(flow, topic))
-    plan = plan_now(flow, "run-4")
-    assert choice_of(plan).reason == "offsets: preserved."
-    assert planned(plan) == [(0, 5, 0)]

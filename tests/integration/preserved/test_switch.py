@@ -62,7 +62,6 @@ def test_a_group_moves_from_a_translated_topic_to_a_preserved_one_without_losing
 
     # The same cluster by another alias, while both are written to.
     other = pair.folder / pair.unique("kept")
-    other.mkdir()
     preserved = make_flow(other, pair.primary, pair.backup, [topic], offsets="preserved")
     for run, flow in enumerate((preserved, translated, preserved), 2):
         write(run * 3)
@@ -80,8 +79,7 @@ def test_a_group_moves_from_a_translated_topic_to_a_preserved_one_without_losing
     consumer = Consumer({"bootstrap.servers": pair.backup.bootstrap, "group.id": group})
     lines = (line.split(",") for line in moved.splitlines())
     consumer.commit(
-        offsets=[TopicPartition(name, int(n), int(at)) for name, n, at in lines],
-        asynchronous=False,
+        offsets=[TopicPartition(name, int(n), int(at)) for name, n, at in lines], asynchronous=False
     )
     consumer.close()
     wanted = [

@@ -37,14 +37,7 @@ from tests.support.records.builders import (
     read_all,
     recreate_topic,
 )
-from tests.support.runs.flows import (
-    copy_now,
-    copy_planned,
-    failures,
-    ledger_of,
-    plan_now,
-    remote,
-)
+from tests.support.runs.flows import copy_now, copy_planned, failures, ledger_of, plan_now, remote
 from tests.support.runs.killing import Fate, Killed, fated
 from tests.support.runs.pair import Pair, Unique
 from tests.support.runs.proof import NO_SPARK, recount_here, verified
@@ -158,16 +151,14 @@ def three_days(broker: KafkaCluster, topic: str) -> None:
     write(broker, topic, *((f"d{d}h{h}", at(d, h)) for d in range(3) for h in (0, 8, 23.99)))
 
 
-def test_a_day_is_backfilled_exactly_and_once(
-    primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
-) -> None:
-    three_days(primary, orders)
+def test_a_day_is_backfilled_exactly_and_once(pair: Pair, latest: Flow, orders: str) -> None:
+    three_days(pair.primary, orders)
     ordinary(latest, "first")
-    write(primary, orders, ("new", at(9)))
+    write(pair.primary, orders, ("new", at(9)))
     before = positions(latest)
 
     report = backfill(latest, day(1), "day-1")
-    assert texts(backup, remote(latest, orders)) == ["d1h0", "d1h8", "d1h23.99"]
+    assert texts(pair.backup, remote(latest, orders)) == ["d1h0", "d1h8", "d1h23.99"]
     assert report.counts.records == 3
     assert positions(latest) == before
 
@@ -181,17 +172,17 @@ def test_a_day_is_backfilled_exactly_and_once(
 
     read = ordinary(latest, "second").proof.ranges
     assert "day-1" in {row.ledger.run for row in read}
-    assert texts(backup, remote(latest, orders)) == ["d1h0", "d1h8", "d1h23.99", "new"]
+    assert texts(pair.backup, remote(latest, orders)) == ["d1h0", "d1h8", "d1h23.99", "new"]
     assert backfill(latest, Window(at(0, 0), at(3, 0)), "all").counts.records == 6
-    assert sorted(texts(backup, remote(latest, orders))) == sorted(texts(primary, orders))
+    assert sorted(texts(pair.backup, remote(latest, orders))) == sorted(texts(pair.primary, orders))
     ordinary(latest, "third")
 
 
 @pytest.mark.long
 def test_an_audit_says_that_no_order_was_promised_across_two_backfills(
-    primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
+    pair: Pair, latest: Flow, orders: str
 ) -> None:
-    three_days(primary, orders)
+    three_days(pair.primary, orders)
     ordinary(latest, "first")
     backfill(latest, day(1), "second half")
     backfill(latest, day(0), "first half")
@@ -205,7 +196,9 @@ def test_an_audit_says_that_no_order_was_promised_across_two_backfills(
     assert "same as its source: 9 records" in report.headline
     # Where it is not as the ledger says, somebody else has put it there.
     produce(
-        backup.bootstrap, remote(latest, orders), [Record(b"d0h0", b"d0h0", timestamp=at(0, 0))]
+        pair.backup.bootstrap,
+        remote(latest, orders),
+        [Record(b"d0h0", b"d0h0", timestamp=at(0, 0))],
     )
     audit = Audit(latest, AuditRequest())
     assert audit.compare(audit.plan(), no_spark, lambda *_: None).found == {"doubled": 1}
@@ -213,12 +206,12 @@ def test_an_audit_says_that_no_order_was_promised_across_two_backfills(
 
 @pytest.mark.long
 def test_records_out_of_order_are_found_as_far_as_the_flow_says(
-    primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
+    pair: Pair, latest: Flow, orders: str
 ) -> None:
     hour = 60 * 60 * 1000
     edge = day(1).until_ms
     write(
-        primary,
+        pair.primary,
         orders,
         ("young", at(2, 0.5)),
         ("first", day(1).since_ms),
@@ -231,12 +224,12 @@ def test_records_out_of_order_are_found_as_far_as_the_flow_says(
         ("end", at(5)),
     )
     found = backfill(latest, day(1), "by default").counts.records
-    assert texts(backup, remote(latest, orders)) == ["first", "last", "half an hour late"]
+    assert texts(pair.backup, remote(latest, orders)) == ["first", "last", "half an hour late"]
     assert found == 3
     # Whatever is settled below, what was not looked at is missing, and is found by who looks further.
     further = latest.model_copy(update={"backfill_disorder_ms": -1})
     assert backfill(further, day(1), "all of it").counts.records == 1
-    assert texts(backup, remote(latest, orders))[-1] == "too late"
+    assert texts(pair.backup, remote(latest, orders))[-1] == "too late"
 
 
 @pytest.mark.long
@@ -382,37 +375,37 @@ def test_preserved_offsets_have_no_place_for_what_is_late(pair: Pair, orders: st
 
 @pytest.mark.long
 def test_what_the_source_has_lost_is_named_and_nothing_is_made_up(
-    primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
+    pair: Pair, latest: Flow, orders: str
 ) -> None:
-    three_days(primary, orders)
+    three_days(pair.primary, orders)
     ordinary(latest, "first")
-    delete_before(primary, orders, 4)
+    delete_before(pair.primary, orders, 4)
     plan = plan_backfill(latest, day(1))
     assert [(it.start, it.end) for it in plan.ranges] == [(4, 7)]
     assert "starts within" in str(plan.remarks.notes[-1])
-    delete_before(primary, orders, 5)
+    delete_before(pair.primary, orders, 5)
     assert failures(copy_backfill(latest, plan)) == []
     report = proved(latest, "backfill")
-    assert texts(backup, remote(latest, orders)) == ["d1h23.99"]
+    assert texts(pair.backup, remote(latest, orders)) == ["d1h23.99"]
     assert report.counts.reasons == {"lost": 1, "outside-window": 1}
     assert report.counts.losses
 
 
 @pytest.mark.long
 def test_a_topic_that_was_recreated_has_nothing_of_the_old_ones_history(
-    primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
+    pair: Pair, latest: Flow, orders: str
 ) -> None:
     latest = latest.model_copy(update={"on_source_topic_recreated": "append"})
-    three_days(primary, orders)
+    three_days(pair.primary, orders)
     ordinary(latest, "first")
     backfill(latest, day(1), "old")
-    recreate_topic(primary, orders, retention_ms="-1")
-    write(primary, orders, ("recreated", at(1)))
+    recreate_topic(pair.primary, orders, retention_ms="-1")
+    write(pair.primary, orders, ("recreated", at(1)))
     # Its own runs copy all of it.
     assert plan_backfill(latest, day(1), "new").ranges == ()
     ordinary(latest, "second")
     assert backfill(latest, day(1), "again").counts.records == 0
-    assert texts(backup, remote(latest, orders)) == ["d1h0", "d1h8", "d1h23.99", "recreated"]
+    assert texts(pair.backup, remote(latest, orders)) == ["d1h0", "d1h8", "d1h23.99", "recreated"]
 
 
 @pytest.mark.long
@@ -465,16 +458,11 @@ class Storm:
 @pytest.mark.short("True")
 @pytest.mark.parametrize("answered", [False, True])
 def test_a_backfill_that_is_killed_anywhere_and_repeated_copies_each_record_once(
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    latest: Flow,
-    orders: str,
-    monkeypatch: pytest.MonkeyPatch,
-    answered: bool,
+    pair: Pair, latest: Flow, orders: str, monkeypatch: pytest.MonkeyPatch, answered: bool
 ) -> None:
     for number in range(3):
-        write(primary, orders, (f"d1n{number}", at(1, number)))
-        write(primary, orders, (f"d0n{number}", at(0)))
+        write(pair.primary, orders, (f"d1n{number}", at(1, number)))
+        write(pair.primary, orders, (f"d0n{number}", at(0)))
     ordinary(latest, "first")
     storm = Storm(latest, monkeypatch)
     plan = plan_backfill(storm.flow, day(1))
@@ -485,26 +473,22 @@ def test_a_backfill_that_is_killed_anywhere_and_repeated_copies_each_record_once
     assert deaths >= 5
     assert failures(copy_planned(storm.flow, plan)) == []
     report = proved(storm.flow, "backfill")
-    assert texts(backup, remote(latest, orders)) == ["d1n0", "d1n1", "d1n2"]
+    assert texts(pair.backup, remote(latest, orders)) == ["d1n0", "d1n1", "d1n2"]
     assert report.counts.records == 3
     assert backfill(latest, day(1), "again").counts.records == 0
 
 
 def test_backfills_that_overlap_and_an_ordinary_run_between_them_copy_nothing_twice(
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    latest: Flow,
-    orders: str,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, latest: Flow, orders: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(6):
         # A batch each, so that a transaction holds one of them.
-        write(primary, orders, (f"r{number}", at(number // 2)))
+        write(pair.primary, orders, (f"r{number}", at(number // 2)))
     ordinary(latest, "first")
     storm = Storm(latest, monkeypatch)
     one = plan_backfill(storm.flow, Window(at(0, 0), at(2, 0)), "one")
     two = plan_backfill(storm.flow, Window(at(1, 0), at(3, 0)), "two")
-    write(primary, orders, ("new", at(9)))
+    write(pair.primary, orders, ("new", at(9)))
     assert storm.dies(one, 9, answered=False)
     # Planned before, both of them: what the other has copied since is only in the ledger.
     assert storm.dies(two, 7, answered=True)
@@ -514,16 +498,16 @@ def test_backfills_that_overlap_and_an_ordinary_run_between_them_copy_nothing_tw
     for run in ("one", "two"):
         proved(storm.flow, run)
     ordinary(storm.flow, "last")
-    assert sorted(texts(backup, remote(latest, orders))) == sorted(texts(primary, orders))
+    assert sorted(texts(pair.backup, remote(latest, orders))) == sorted(texts(pair.primary, orders))
 
 
 def test_a_backfill_that_still_writes_is_fenced_by_an_ordinary_run_and_goes_on_after_it(
-    primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
+    pair: Pair, latest: Flow, orders: str
 ) -> None:
-    three_days(primary, orders)
+    three_days(pair.primary, orders)
     ordinary(latest, "first")
     plan = plan_backfill(latest, EVER)
-    write(primary, orders, ("new", at(9)))
+    write(pair.primary, orders, ("new", at(9)))
     (range_,) = plan.ranges
     backfilled = Backfilled(latest, plan.run, [range_])
     settings = WriterSettings.of(latest, plan.run, range_.writer)
@@ -537,13 +521,13 @@ def test_a_backfill_that_still_writes_is_fenced_by_an_ordinary_run_and_goes_on_a
     assert rows(latest) == []
     assert failures(copy_planned(latest, plan)) == []
     proved(latest, "backfill")
-    assert sorted(texts(backup, remote(latest, orders))) == sorted(texts(primary, orders))
+    assert sorted(texts(pair.backup, remote(latest, orders))) == sorted(texts(pair.primary, orders))
 
 
 def test_a_position_that_was_set_back_stops_the_backfill_by_name(
-    primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
+    pair: Pair, latest: Flow, orders: str
 ) -> None:
-    three_days(primary, orders)
+    three_days(pair.primary, orders)
     ordinary(latest, "first")
     plan = plan_backfill(latest, EVER)
     target = TopicPartition(remote(latest, orders), 0)
@@ -552,7 +536,7 @@ def test_a_position_that_was_set_back_stops_the_backfill_by_name(
     restore_positions(latest, "by hand", {target: replace(known, offset=2)})
     (failure,) = failures(copy_planned(latest, plan))
     assert "position was set back to 2" in failure
-    assert texts(backup, remote(latest, orders)) == []
+    assert texts(pair.backup, remote(latest, orders)) == []
 
 
 @pytest.mark.long
@@ -580,14 +564,14 @@ def test_a_proof_of_everything_is_not_that_of_the_backfill_which_ran_last(
 
 @pytest.mark.long
 def test_groups_are_not_moved_by_a_backfill_and_find_their_offsets_after_it(
-    primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
+    pair: Pair, latest: Flow, orders: str
 ) -> None:
-    three_days(primary, orders)
+    three_days(pair.primary, orders)
     ordinary(latest, "first")
-    write(primary, orders, ("n0", at(9)), ("n1", at(9)))
+    write(pair.primary, orders, ("n0", at(9)), ("n1", at(9)))
     ordinary(latest, "second")
     backfill(latest, EVER)
-    write(primary, orders, ("n2", at(9)))
+    write(pair.primary, orders, ("n2", at(9)))
     ordinary(latest, "third")
     assert Run(latest, "backfill").sync_groups().groups == ()
 
@@ -595,9 +579,7 @@ def test_groups_are_not_moved_by_a_backfill_and_find_their_offsets_after_it(
     ids = ClusterControl(latest.source).topic_ids([orders])
     remote_ids = ClusterControl(latest.target).topic_ids([remote(latest, orders)])
     route = routes(ledger, ids, remote_ids)[TopicPartition(orders, 0)]
-    values = {
-        record.offset: record for record in read_all(backup.bootstrap, remote(latest, orders))[0]
-    }
+    values = {record.offset: record for record in pair.copied(latest, orders)[0]}
 
     def lands(offset: int) -> str:
         found = route.map.translate(offset)

@@ -20,13 +20,7 @@ from kafka_ferry.runs.progress import log_progress
 from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import Record, create_topic, delete_topic, produce
-from tests.support.runs.flows import (
-    copy_now,
-    copy_planned,
-    failures,
-    ledger_rows,
-    remote,
-)
+from tests.support.runs.flows import copy_now, copy_planned, failures, ledger_rows, remote
 from tests.support.runs.pair import Pair
 
 NO_SPARK: Any = None

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ipaddress
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import product
+from typing import Any
 
 import psutil
 import pytest
@@ -88,7 +91,7 @@ def test_all_of_them_are_on_the_loopback_address(ports: list[tuple[str, int]]) -
 def test_none_of_them_answers_without_the_application_s_secret(
     probe: str, ports: list[tuple[str, int]]
 ) -> None:
-    answers = {port: _answer(port, PROBES[probe]) for port in ports}
+    answers = dict(zip(ports, _together(partial(_answer, PROBES[probe]), ports), strict=True))
     # py4j and the JVM may say that they refuse.
     given = {
         port: it for port, it in answers.items() if it and not it.startswith((b"!x", b"!z", b"A"))
@@ -98,7 +101,13 @@ def test_none_of_them_answers_without_the_application_s_secret(
 
 def test_no_block_of_a_job_is_given_away(ports: list[tuple[str, int]]) -> None:
     blocks = [f"broadcast_{number}_piece0" for number in range(8)]
-    assert [port for port in ports for block in blocks if _block(port, block)] == []
+    assert not any(_together(lambda it: _block(*it), [*product(ports, blocks)]))
+
+
+def _together(ask: Callable[[Any], bytes], all_of: list[Any]) -> list[bytes]:
+    """The answer to each, asked side by side: most ports say nothing, and are waited for."""
+    with ThreadPoolExecutor(len(all_of)) as pool:
+        return list(pool.map(ask, all_of))
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
@@ -106,7 +115,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     return getattr(found, "ipv4_mapped", None) or found
 
 
-def _answer(port: tuple[str, int], said: bytes) -> bytes:
+def _answer(said: bytes, port: tuple[str, int]) -> bytes:
     try:
         with socket.create_connection(port, 1) as stranger:
             stranger.sendall(said)

@@ -11,9 +11,9 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.copy.target.fencing import transactional_id
-from kafka_ferry.errors import FerryError, VerificationFailed
+from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.ledger import ledger_topic
-from kafka_ferry.model import RunOptions, TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.failover.failover import failover
@@ -38,55 +38,60 @@ from tests.support.records.histories import named, told, values
 from tests.support.records.mirror_topics import positions_of_mirrormaker_2
 from tests.support.runs.flows import copy_now, copy_planned, failures, make_flow, plan_now, remote
 from tests.support.runs.pair import Pair, Unique
-from tests.support.runs.proof import NO_SPARK, verified
+from tests.support.runs.proof import NO_SPARK, prove, verified
 
-pytestmark = pytest.mark.usefixtures("without_spark")
+pytestmark = pytest.mark.usefixtures("without_spark", "short_waits")
 OFFSETS = "__consumer_offsets"
 NOTHING: Mapping[str, object] = {}
 FEW_OFFSETS = {"offsets.topic.num.partitions": "1"}
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
-    """Brokers whose logs are cut."""
+def _own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     with own_pair(tmp_path_factory.mktemp("cut"), FEW_OFFSETS) as pair:
         yield pair
+
+
+@pytest.fixture
+def own(folder: Path, _own: tuple[KafkaCluster, KafkaCluster], unique: Unique) -> Pair:
+    """Brokers whose logs are cut."""
+    return Pair(folder, *_own, unique)
 
 
 def keyed(part: str, count: int) -> list[Record]:
     return [Record(b"%d-%b" % (i, part.encode()), b"%d" % i) for i in range(count)]
 
 
-def flow_with_run(
-    folder: Path,
-    own: tuple[KafkaCluster, KafkaCluster],
-    topic: str,
-    options: Mapping[str, object] = NOTHING,
-    **configs: str,
+def new_flow(own: Pair, topic: str, **options: object) -> Flow:
+    """A flow of a topic, with a source's alias of its own."""
+    folder = own.folder / topic
+    return make_flow(folder, own.primary, own.backup, [topic], **options)
+
+
+def proved(
+    own: Pair, name: str, options: Mapping[str, object] = NOTHING, more: int = 0, **configs: str
 ) -> Flow:
-    """A flow of one topic whose first run is proved."""
-    folder.mkdir()
-    source, target = own
-    create_topic(source.bootstrap, topic, **configs)
-    produce(source.bootstrap, topic, keyed("first", 30))
-    flow = make_flow(folder, source, target, [topic], groups=[topic], **options)
-    assert failures(copy_now(flow)) == []
-    verified(flow, "run-1")
+    """A flow of one topic whose first run, of 30 records, is proved; with so many more, its second run has copied."""
+    topic = own.topic(name, keyed("first", 30), **configs)
+    flow = new_flow(own, topic, groups=[topic], **options)
+    prove(flow)
+    if more:
+        own.produce(topic, keyed("second", more))
+        assert failures(copy_now(flow, "run-2")) == []
     return flow
 
 
-def taken_over(folder: Path, own: tuple[KafkaCluster, KafkaCluster], topic: str) -> Flow:
+def taken_over(own: Pair, name: str) -> Flow:
     """A flow that has taken over the 6 records, in two batches, of a topic that it has copied nothing of."""
-    source, target = own
-    folder.mkdir()
-    flow = make_flow(folder, source, target, [topic])
+    topic = own.unique(name)
+    flow = new_flow(own, topic)
     there, now = remote(flow, topic), time.time_ns() // 1_000_000
-    for broker, name in ((source, topic), (target, there)):
-        create_topic(broker.bootstrap, name)
+    for broker, log in ((own.primary, topic), (own.backup, there)):
+        create_topic(broker.bootstrap, log)
         for first in range(0, 6, 3):
             three = [Record(value=b"%d" % (first + i), timestamp=now) for i in range(3)]
-            produce(broker.bootstrap, name, three)
-    positions_of_mirrormaker_2(target, flow, {topic: 6})
+            produce(broker.bootstrap, log, three)
+    positions_of_mirrormaker_2(own.backup, flow, {topic: 6})
     (taken,) = Takeover(flow, settle_s=0).from_mirrormaker2()
     assert taken.state == "taken over", taken.reason
     return flow
@@ -99,51 +104,11 @@ def with_another_writer(flow: Flow) -> Flow:
     return next(it for it in more if writers_of(it).of(target) > 0)
 
 
-@pytest.mark.long
-def test_a_proved_transaction_whose_marker_was_lost_is_ended_again_though_nothing_is_new(
-    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
-) -> None:
-    """Until then, consumers of the target see none of its records, although its log has all of them."""
-    target = own[1]
-    flow = flow_with_run(tmp_path / unique("marker"), own, unique("marker"))
-    there = remote(flow, flow.topics[0])
-    *records, _ = read_batches(target, there)
-    with broker_down(target):
-        write_log(target, there, records)
-
-    assert failures(copy_now(flow, "run-2")) == []
-    verified(flow, "run-2")
-
-    assert len(read_all(target.bootstrap, there)[0]) == 30
-
-
-@pytest.mark.long
-def test_a_transaction_that_is_over_and_open_in_the_ledger_alone_is_ended_by_the_next_plan(
-    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
-) -> None:
-    """No plan could read the ledger otherwise, and no writer would be started that ends it."""
-    source, target = own
-    flow = flow_with_run(tmp_path / unique("hidden"), own, unique("hidden"))
-    produce(source.bootstrap, flow.topics[0], keyed("second", 5))
-    assert failures(copy_now(flow, "run-2")) == []
-    ledger = ledger_topic(flow.source.alias)
-    *records, _ = read_batches(target, ledger)
-    with broker_down(target):
-        write_log(target, ledger, records)
-
-    with pytest.raises(FerryError, match="hides the newest records"):
-        Run(flow, "looking").plan(RunOptions(dry_run=True))
-    assert failures(copy_now(flow, "run-3")) == []
-    verified(flow, "run-3")
-
-    assert len(read_all(target.bootstrap, remote(flow, flow.topics[0]))[0]) == 35
-
-
 def test_what_was_taken_over_and_is_gone_is_missed_where_others_have_written_in_its_place(
-    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+    own: Pair,
 ) -> None:
-    target, topic = own[1], unique("taken")
-    flow = taken_over(tmp_path / topic, own, topic)
+    target, flow = own.backup, taken_over(own, "taken")
+    (topic,) = flow.topics
     there = remote(flow, topic)
     assert isinstance(target, Broker)
     target.stop()
@@ -168,10 +133,10 @@ def test_what_was_taken_over_and_is_gone_is_missed_where_others_have_written_in_
 @pytest.mark.parametrize("is_cut", [True, False])
 @pytest.mark.short("True")
 def test_what_was_taken_over_and_is_gone_is_missed_where_the_log_is_cut_after_the_plan_has_looked(
-    is_cut: bool, tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+    is_cut: bool, own: Pair
 ) -> None:
-    source, target = own
-    flow = taken_over(tmp_path / unique("taken"), own, unique("taken"))
+    source, target = own.primary, own.backup
+    flow = taken_over(own, "taken")
     there = remote(flow, flow.topics[0])
     produce(source.bootstrap, flow.topics[0], keyed("new", 1))
     plan = plan_now(flow)
@@ -180,7 +145,7 @@ def test_what_was_taken_over_and_is_gone_is_missed_where_the_log_is_cut_after_th
             cut_log(target, there, 3)
     # An attempt that was given up has taken the offsets of what is gone.
     given_up = keyed("again", 3)
-    produce(target.bootstrap, there, given_up, transactional_id=unique("given-up"), abort=True)
+    produce(target.bootstrap, there, given_up, transactional_id=own.unique("given-up"), abort=True)
 
     assert failures(copy_planned(flow, plan)) == []
     if not is_cut:
@@ -192,60 +157,11 @@ def test_what_was_taken_over_and_is_gone_is_missed_where_the_log_is_cut_after_th
 
 
 @pytest.mark.long
-def test_a_proved_record_in_whose_place_a_marker_lies_is_missed_by_the_next_run_with_something_new(
-    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
-) -> None:
-    """Where the log ends tells nothing: it is cut back, and markers take the offsets, while the run begins."""
-    source, target = own
-    flow = flow_with_run(tmp_path / unique("marker"), own, unique("marker"))
-    produce(source.bootstrap, flow.topics[0], keyed("second", 1))
-    assert failures(copy_now(flow, "run-2")) == []
-    verified(flow, "run-2")
-    produce(source.bootstrap, flow.topics[0], keyed("third", 40))
-    plan = plan_now(flow, "run-3")
-    there = remote(flow, flow.topics[0])
-    *before, record, marker = read_batches(target, there)
-    with broker_down(target):
-        write_log(target, there, [*before, record[:8] + marker[8:], marker])
-
-    assert failures(copy_planned(flow, plan)) == []
-    gone = f"the last record of {there}-0 before this range is gone, or hidden from consumers"
-    with pytest.raises(VerificationFailed, match=gone):
-        verified(flow, "run-3")
-
-
-@pytest.mark.long
-def test_no_cleaner_explains_records_in_whose_place_an_aborted_batch_lies_that_begins_before_them(
-    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
-) -> None:
-    """An attempt that was given up lay before the copy; the log was cut below both, and has grown past them again."""
-    source, target = own
-    flow = flow_with_run(tmp_path / unique("long"), own, unique("long"), cleanup_policy="compact")
-    topic, there = flow.topics[0], remote(flow, flow.topics[0])
-
-    def give_up(records: int) -> None:
-        given_up = keyed("given-up", records)
-        produce(target.bootstrap, there, given_up, transactional_id=unique("other"), abort=True)
-
-    give_up(10)
-    produce(source.bootstrap, topic, keyed("second", 20))
-    assert failures(copy_now(flow, "run-2")) == []
-    with broker_down(target):
-        cut_log(target, there, 31)
-    give_up(60)
-
-    with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
-        verified(flow, "run-2")
-
-
-@pytest.mark.long
 def test_no_cleaner_explains_records_in_whose_place_it_has_left_a_part_of_anothers(
-    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+    own: Pair,
 ) -> None:
-    source, target = own
-    flow = flow_with_run(tmp_path / unique("part"), own, unique("part"), cleanup_policy="compact")
-    produce(source.bootstrap, flow.topics[0], keyed("second", 20))
-    assert failures(copy_now(flow, "run-2")) == []
+    target = own.backup
+    flow = proved(own, "part", cleanup_policy="compact", more=20)
     there = remote(flow, flow.topics[0])
     before = [it for it in read_batches(target, there) if base_offset(it) < 31]
     with broker_down(target):
@@ -256,76 +172,64 @@ def test_no_cleaner_explains_records_in_whose_place_it_has_left_a_part_of_anothe
         verified(flow, "run-2")
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("last", "others"), [(31, 60), (51, 0), (51, 60)], ids=["records", "marker", "marker-regrown"]
-)
-def test_what_was_read_back_does_not_count_where_its_log_was_cut_since(
-    tmp_path: Path,
-    own: tuple[KafkaCluster, KafkaCluster],
-    unique: Unique,
-    last: int,
-    others: int,
+def cut_all(
+    target: KafkaCluster, logs: Mapping[str, tuple[int, int]], transactional_id: str
 ) -> None:
-    """The step ``mirror`` had read all of it; where the log has grown again, its end tells nothing of that."""
-    source, target = own
-    flow = flow_with_run(tmp_path / unique("since"), own, unique("since"))
-    produce(source.bootstrap, flow.topics[0], keyed("second", 20))
-    assert failures(copy_now(flow, "run-2")) == []
-    read_back(NO_SPARK, Run(flow, "run-2")._context, None)
-    there = remote(flow, flow.topics[0])
+    """Leave of each topic's log what lies before an offset, and let it grow again by so many records that count not."""
     with broker_down(target):
-        cut_log(target, there, last)
-    if others:
-        given_up = keyed("given-up", others)
-        produce(target.bootstrap, there, given_up, transactional_id=unique("other"), abort=True)
-
-    with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
-        verified(flow, "run-2")
+        for topic, (last, _) in logs.items():
+            cut_log(target, topic, last)
+    for topic, (_, others) in logs.items():
+        if others:
+            given_up = keyed("given-up", others)
+            produce(
+                *(target.bootstrap, topic, given_up), transactional_id=transactional_id, abort=True
+            )
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("offsets", "last", "others", "said"),
-    [
+def test_what_was_read_back_does_not_count_where_its_log_was_cut_since(own: Pair) -> None:
+    """The step ``mirror`` had read all of it; where the log has grown again, its end tells nothing of that."""
+    target = own.backup
+    logs = []
+    # Records, the last marker, and that one with others in its place.
+    for cut in ((31, 60), (51, 0), (51, 60)):
+        flow = proved(own, "since", more=20)
+        read_back(NO_SPARK, Run(flow, "run-2")._context, None)
+        logs.append((flow, cut))
+    cut_all(target, {remote(it, it.topics[0]): cut for it, cut in logs}, own.unique("other"))
+
+    for flow, _ in logs:
+        with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
+            verified(flow, "run-2")
+
+
+@pytest.mark.long
+def test_a_log_that_is_cut_after_the_plan_is_named_though_nothing_is_new(own: Pair) -> None:
+    target, logs = own.backup, []
+    for offsets, last, others, said in (
         ("translated", 30, 0, "the marker of its last transaction is gone"),
         ("translated", 30, 60, "the last record that the ledger has there is gone, or hidden"),
         ("translated", 0, 0, "ends at 0, before 30, up to which"),
         ("translated", 0, 60, "the last record that the ledger has there is gone, or hidden"),
         ("preserved", 0, 0, "ends at 0, before 30, up to which"),
-    ],
-)
-def test_a_log_that_is_cut_after_the_plan_is_named_though_nothing_is_new(
-    tmp_path: Path,
-    own: tuple[KafkaCluster, KafkaCluster],
-    unique: Unique,
-    offsets: str,
-    last: int,
-    others: int,
-    said: str,
-) -> None:
-    target = own[1]
-    options = {"offsets": offsets}
-    flow = flow_with_run(tmp_path / unique("idle"), own, unique("idle"), options)
-    assert failures(copy_now(flow, "run-2")) == []
-    with broker_down(target):
-        there = remote(flow, flow.topics[0])
-        cut_log(target, there, last)
-    if others:
-        given_up = keyed("given-up", others)
-        produce(target.bootstrap, there, given_up, transactional_id=unique("other"), abort=True)
+    ):
+        options = {"offsets": offsets}
+        flow = proved(own, "idle", options)
+        assert failures(copy_now(flow, "run-2")) == []
+        logs.append((flow, (last, others), said))
+    cut_all(target, {remote(it, it.topics[0]): cut for it, cut, _ in logs}, own.unique("other"))
 
-    with pytest.raises(VerificationFailed, match=said):
-        verified(flow, "run-2")
+    for flow, _, said in logs:
+        with pytest.raises(VerificationFailed, match=said):
+            verified(flow, "run-2")
 
 
 @pytest.mark.long
-def test_a_log_that_has_grown_and_does_not_show_its_end_is_not_proved(
-    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
-) -> None:
+def test_a_log_that_has_grown_and_does_not_show_its_end_is_not_proved(own: Pair) -> None:
     """What its broker gives nothing of may be another producer's; here the file of the log's end was emptied."""
-    target = own[1]
-    flow = flow_with_run(tmp_path / unique("end"), own, unique("end"))
+    target = own.backup
+    flow = proved(own, "end")
     there = remote(flow, flow.topics[0])
     batches = read_batches(target, there)
     with broker_down(target):
@@ -338,12 +242,10 @@ def test_a_log_that_has_grown_and_does_not_show_its_end_is_not_proved(
 
 
 @pytest.mark.long
-def test_no_group_is_ready_for_a_log_whose_last_marker_is_lost(
-    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
-) -> None:
+def test_no_group_is_ready_for_a_log_whose_last_marker_is_lost(own: Pair) -> None:
     """Its consumers would wait for ever: with the source gone, no run ends the transaction again."""
-    source, target = own
-    flow = flow_with_run(tmp_path / unique("ready"), own, unique("ready"))
+    source, target = own.primary, own.backup
+    flow = proved(own, "ready")
     topic = flow.topics[0]
     commit_alone(source, topic, {TopicPartition(topic, 0): 7})
     (group,) = failover(flow, dry_run=True).groups
@@ -358,17 +260,16 @@ def test_no_group_is_ready_for_a_log_whose_last_marker_is_lost(
 
 
 def test_a_log_that_has_grown_back_to_its_former_end_is_missed_though_nothing_is_new(
-    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+    own: Pair,
 ) -> None:
     """By others, or by an attempt of the flow's own that was given up: where the log ends tells nothing then."""
-    source, target = own
+    source, target = own.primary, own.backup
     kinds = ("plain", "transaction", "given-up", "longer", "whole")
-    flows = {it: flow_with_run(tmp_path / unique(it), own, unique(it)) for it in kinds}
+    flows = {it: proved(own, it) for it in kinds}
     there = {kind: remote(flow, flow.topics[0]) for kind, flow in flows.items()}
     for flow in flows.values():
         produce(source.bootstrap, flow.topics[0], keyed("second", 20))
-        assert failures(copy_now(flow, "run-2")) == []
-        verified(flow, "run-2")
+        prove(flow, "run-2")
     kept = {kind: read_batches(target, name) for kind, name in there.items()}
     with broker_down(target):
         for kind in kinds[:-1]:
@@ -378,7 +279,7 @@ def test_a_log_that_has_grown_back_to_its_former_end_is_missed_though_nothing_is
         target.bootstrap,
         there["transaction"],
         keyed("foreign", 20),
-        transactional_id=unique("other"),
+        transactional_id=own.unique("other"),
     )
     for kind, size in (("given-up", 20), ("longer", 25)):
         produce(
@@ -394,28 +295,23 @@ def test_a_log_that_has_grown_back_to_its_former_end_is_missed_though_nothing_is
     for kind in kinds[:-1]:
         (refused,) = plan_now(flows[kind], "run-3").remarks.refused
         assert "where the ledger has the last one that was copied, before offset 51" in str(refused)
-    assert failures(copy_now(flows["whole"], "run-3")) == []
-    verified(flows["whole"], "run-3")
+    prove(flows["whole"], "run-3")
 
 
 @pytest.mark.long
 def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_and_never_doubled(
-    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+    own: Pair,
 ) -> None:
     """Truncated logs, one of them compacted; and a ledger and positions that have lost their newest records."""
-    source, target = own
+    source, target = own.primary, own.backup
     flows = {
-        name: flow_with_run(tmp_path / unique(name), own, unique(name), options, **configs)
+        name: proved(own, name, options, **configs)
         for name, options, configs in (
             ("cut", {}, {}),
             ("both-ways", {"on_returned_records": "leave-out"}, {}),
             ("compacted", {}, {"cleanup_policy": "compact"}),
             ("refilled", {"on_position_moved": "ledger"}, {}),
-            (
-                "refilled-quiet",
-                {"on_position_moved": "ledger", "on_foreign_records": "adopt"},
-                {},
-            ),
+            ("refilled-quiet", {"on_position_moved": "ledger", "on_foreign_records": "adopt"}, {}),
             ("forgotten", {}, {}),
             ("fewer-writers", {"writers": 1}, {}),
         )
@@ -484,12 +380,10 @@ def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_a
 
 
 @pytest.mark.long
-def test_a_gap_in_the_log_of_a_source_that_does_not_compact_is_named(
-    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
-) -> None:
+def test_a_gap_in_the_log_of_a_source_that_does_not_compact_is_named(own: Pair) -> None:
     """As a lost segment leaves it: nothing tells its offsets from those of compacted records."""
-    source, target = own
-    topics = {policy: unique(policy) for policy in ("delete", "compact")}
+    source = own.primary
+    topics = {policy: own.unique(policy) for policy in ("delete", "compact")}
     for policy, topic in topics.items():
         create_topic(source.bootstrap, topic, cleanup_policy=policy)
         for part in ("first", "second", "third"):
@@ -500,9 +394,8 @@ def test_a_gap_in_the_log_of_a_source_that_does_not_compact_is_named(
             assert len(batches) == 3
             write_log(source, topic, [batches[0], batches[2]])
 
-    flow = make_flow(tmp_path, source, target, [*topics.values()])
-    assert failures(copy_now(flow)) == []
-    verdict = verified(flow, "run-1").proof.verdict
+    flow = own.flow(topics.values())
+    verdict = prove(flow, "run-1").proof.verdict
     assert verdict
     assert verdict.warnings == (
         f"{topics['delete']}-0 [0, 30): 10 offsets without a record between others of the source's log, and by "
@@ -512,13 +405,11 @@ def test_a_gap_in_the_log_of_a_source_that_does_not_compact_is_named(
 
 
 def test_missing_records_after_the_end_of_a_compacted_log_are_not_taken_for_cleaned(
-    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+    own: Pair,
 ) -> None:
-    source, target = own
-    topic = unique("compacted")
-    flow = flow_with_run(tmp_path / topic, own, topic, cleanup_policy="compact")
-    produce(source.bootstrap, topic, keyed("second", 20))
-    remote_topic = remote(flow, topic)
+    target, flow = own.backup, proved(own, "compacted", cleanup_policy="compact")
+    own.produce(flow.topics[0], keyed("second", 20))
+    remote_topic = remote(flow, flow.topics[0])
     kept = read_batches(target, remote_topic)
     assert failures(copy_now(flow, "run-2")) == []
     with broker_down(target):
@@ -528,16 +419,10 @@ def test_missing_records_after_the_end_of_a_compacted_log_are_not_taken_for_clea
 
 
 @pytest.mark.long
-def test_records_missing_within_a_compacted_log_are_counted_in_the_headline(
-    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
-) -> None:
+def test_records_missing_within_a_compacted_log_are_counted_in_the_headline(own: Pair) -> None:
     """A cleaner and a lost segment leave the same; here no key has a newer record."""
-    source, target = own
-    topic = unique("holed")
-    flow = flow_with_run(tmp_path / topic, own, topic, cleanup_policy="compact")
-    produce(source.bootstrap, topic, keyed("second", 20))
-    assert failures(copy_now(flow, "run-2")) == []
-    remote_topic = remote(flow, topic)
+    target, flow = own.backup, proved(own, "holed", more=20, cleanup_policy="compact")
+    remote_topic = remote(flow, flow.topics[0])
     batches = read_batches(target, remote_topic)
     with broker_down(target):
         write_log(target, remote_topic, [it for it in batches if base_offset(it) != 31])
@@ -552,10 +437,8 @@ def test_a_foreign_record_between_two_runs_is_found_whether_or_not_there_is_anyt
 ) -> None:
     topic = pair.topic("seam", named("first", 5))
     flow = pair.flow([topic])
-    assert failures(copy_now(flow, "run-1")) == []
-    verified(flow, "run-1")
-    assert failures(copy_now(flow, "run-2")) == []
-    verified(flow, "run-2")
+    prove(flow)
+    prove(flow, "run-2")
 
     produce(pair.backup.bootstrap, remote(flow, topic), named("foreign", 1))
     assert failures(copy_now(flow, "run-3")) == []
@@ -603,9 +486,7 @@ def test_what_the_flow_itself_has_written_and_its_ledger_lacks_is_not_blamed_on_
     assert f"2 records of {whose}" in str(failed.value)
 
 
-@pytest.mark.parametrize("offsets", ["translated", "preserved"])
-@pytest.mark.parametrize("by_hand", [False, True])
-@pytest.mark.short("False-translated", "True-preserved")
+@pytest.mark.parametrize(("by_hand", "offsets"), [(False, "translated"), (True, "preserved")])
 def test_a_foreign_record_in_a_partition_that_the_source_does_not_have_is_found(
     by_hand: bool, offsets: str, pair: Pair
 ) -> None:
@@ -613,12 +494,10 @@ def test_a_foreign_record_in_a_partition_that_the_source_does_not_have_is_found(
     flow = pair.flow([topic], offsets=offsets)
     if by_hand:
         create_topic(pair.backup.bootstrap, remote(flow, topic), partitions=3)
-    assert failures(copy_now(flow, "run-1")) == []
-    verified(flow, "run-1")
+    prove(flow)
     if not by_hand:
         add_partitions(pair.backup, remote(flow, topic), 3)
-    assert failures(copy_now(flow, "run-2")) == []
-    verified(flow, "run-2")
+    prove(flow, "run-2")
 
     produce(pair.backup.bootstrap, remote(flow, topic), [Record(value=b"foreign", partition=2)])
     assert failures(copy_now(flow, "run-3")) == []
@@ -633,8 +512,7 @@ def test_a_foreign_record_before_the_first_one_copied_to_a_partition_is_found_in
     topic = pair.topic("late", named("first", 5))
     flow = pair.flow([topic])
     create_topic(pair.backup.bootstrap, remote(flow, topic), partitions=2)
-    assert failures(copy_now(flow, "run-1")) == []
-    verified(flow, "run-1")
+    prove(flow)
 
     produce(pair.backup.bootstrap, remote(flow, topic), [Record(value=b"foreign", partition=1)])
     add_partitions(pair.primary, topic, 2)
@@ -650,9 +528,7 @@ def test_records_that_a_flow_may_go_on_after_are_none_of_its_faults(pair: Pair) 
     flow = pair.flow([topic], on_foreign_records="adopt")
     create_topic(pair.backup.bootstrap, remote(flow, topic), partitions=2)
     produce(pair.backup.bootstrap, remote(flow, topic), [Record(value=b"theirs", partition=1)])
-    assert failures(copy_now(flow, "run-1")) == []
-    verified(flow, "run-1")
+    prove(flow)
 
     flow = pair.flow([topic])
-    assert failures(copy_now(flow, "run-2")) == []
-    verified(flow, "run-2")
+    prove(flow, "run-2")

@@ -42,8 +42,10 @@ from tests.support.runs.flows import (
     remote,
 )
 from tests.support.runs.pair import Pair, Unique
-from tests.support.runs.proof import NO_SPARK, recount_here, verified
+from tests.support.runs.proof import NO_SPARK, prove, verified
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 NOISE = bytes(range(256)) * 200
 # More than brokers, so that each leads some.
@@ -53,9 +55,7 @@ PARTITIONS = 4
 # Remote topics that are lost
 
 
-@pytest.mark.parametrize("fate", ["deleted", "recreated"])
-@pytest.mark.parametrize("policy", ["fail", "recopy"])
-@pytest.mark.short("fail-recreated", "recopy-deleted")
+@pytest.mark.parametrize(("policy", "fate"), [("fail", "recreated"), ("recopy", "deleted")])
 def test_a_remote_topic_that_was_lost_is_named_or_filled_again(
     policy: str, fate: str, pair: Pair
 ) -> None:
@@ -75,8 +75,7 @@ def test_a_remote_topic_that_was_lost_is_named_or_filled_again(
         (refusal,) = plan.remarks.refused
         assert (refusal.topic, refusal.partition) == (topic, None)
         assert "its history there is gone" in refusal.reason
-        if fate == "recreated":
-            assert values(pair.backup, remote(flow, topic)) == []
+        assert values(pair.backup, remote(flow, topic)) == []
     else:
         assert plan.remarks.refused == ()
         assert [note.topic for note in plan.remarks.notes] == [topic]
@@ -84,9 +83,7 @@ def test_a_remote_topic_that_was_lost_is_named_or_filled_again(
         assert copy_now(flow, "run-3") == []
 
 
-def test_a_range_without_records_in_a_topic_that_is_gone_fails_no_proof(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_range_without_records_in_a_topic_that_is_gone_fails_no_proof(pair: Pair) -> None:
     topic = pair.topic("aborted")
     pair.produce(topic, named("aborted", 5), transactional_id=topic, abort=True)
     flow = pair.flow([topic], on_target_topic_lost="recopy")
@@ -95,41 +92,31 @@ def test_a_range_without_records_in_a_topic_that_is_gone_fails_no_proof(
     pair.produce(topic, named("first", 5))
     assert failures(copy_now(flow, "run-2")) == []
 
-    recount_here(monkeypatch)
     Run(flow, "run-2").verify(NO_SPARK, everything=True)
     pair.assert_same(flow, topic)
 
 
-@pytest.mark.short("True-recopy-recreated")
 @pytest.mark.parametrize(
-    ("copied", "policy", "fate"),
-    [
-        (False, "fail", "deleted"),
-        (False, "fail", "recreated"),
-        (True, "fail", "deleted"),
-        (True, "recopy", "recreated"),
-    ],
+    ("policy", "fate"),
+    [pytest.param("fail", "deleted", marks=pytest.mark.long), ("recopy", "recreated")],
 )
 def test_a_remote_topic_lost_between_plan_and_copy_is_named_and_left_to_the_next_run(
-    copied: bool, policy: str, fate: str, pair: Pair
+    policy: str, fate: str, pair: Pair
 ) -> None:
     """MirrorMaker 2 situation 9, in the worst moment."""
     topic, other = (pair.topic(it, named("first", 30)) for it in ("lost", "other"))
     flow = pair.flow([topic, other], on_target_topic_lost=policy, writers=1)
-    if copied:
-        copy_now(flow)
-        for name in (topic, other):
-            pair.produce(name, named("second", 10))
+    copy_now(flow)
+    for name in (topic, other):
+        pair.produce(name, named("second", 10))
     plan = plan_now(flow, "run-2")
     (delete_topic if fate == "deleted" else recreate_topic)(pair.backup, remote(flow, topic))
 
-    said = failures(copy_planned(flow, plan))
+    (problem,) = failures(copy_planned(flow, plan))
 
     pair.assert_same(flow, other)
-    if fate == "deleted" or copied:
-        (problem,) = said
-        assert problem.startswith(f"{topic}-0 ")
-    if policy == "recopy" or not copied:
+    assert problem.startswith(f"{topic}-0 ")
+    if policy == "recopy":
         assert failures(copy_now(flow, "run-3")) == []
         pair.assert_same(flow, topic)
         assert copy_now(flow, "run-4") == []
@@ -138,20 +125,16 @@ def test_a_remote_topic_lost_between_plan_and_copy_is_named_and_left_to_the_next
         assert "its history there is gone" in refusal.reason
 
 
-@pytest.mark.parametrize("policy", ["fail", "recopy"])
-@pytest.mark.parametrize("copied", [False, True], ids=["first run", "later run"])
-@pytest.mark.short("first run-fail", "later run-recopy")
+@pytest.mark.parametrize(
+    ("copied", "policy"),
+    [pytest.param(False, "fail", id="first run"), pytest.param(True, "recopy", id="later run")],
+)
 def test_a_remote_topic_that_another_client_recreates_in_mid_copy_is_left_to_the_next_run(
     copied: bool, policy: str, pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MirrorMaker 2 situation 9, unseen: nothing is written into another client's topic."""
     topic, other = (pair.topic(it, named("first", 30)) for it in ("lost", "other"))
-    flow = pair.flow(
-        [topic, other],
-        on_target_topic_lost=policy,
-        writers=1,
-        fetch_max_bytes=1,
-    )
+    flow = pair.flow([topic, other], on_target_topic_lost=policy, writers=1, fetch_max_bytes=1)
     if copied:
         copy_now(flow)
     for number in range(5):
@@ -339,13 +322,8 @@ def own_brokers(folder: Path) -> Iterator[Brokers]:
 
 @pytest.mark.long
 def test_a_topic_without_enough_replicas_is_named_and_the_others_are_copied(
-    folder: Path,
-    primary: KafkaCluster,
-    own_brokers: Brokers,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    folder: Path, primary: KafkaCluster, own_brokers: Brokers, unique: Unique
 ) -> None:
-    recount_here(monkeypatch)
     target, lagging = own_brokers, 2
     topic, other = unique("unsafe"), unique("other")
     for name in (topic, other):
@@ -365,8 +343,7 @@ def test_a_topic_without_enough_replicas_is_named_and_the_others_are_copied(
         partition_wait_ms=2_000,
     )
     copies = [remote(flow, topic), remote(flow, other)]
-    assert failures(copy_now(flow)) == []
-    verified(flow, "run-1")
+    prove(flow)
 
     for name in (topic, other):
         produce(primary.bootstrap, name, named("second", 30))
@@ -388,22 +365,15 @@ def test_a_topic_without_enough_replicas_is_named_and_the_others_are_copied(
         assert other not in str(caught.value)
 
     wait_in_sync(target)
-    assert failures(copy_now(flow, "run-3")) == []
-    verified(flow, "run-3")
+    prove(flow, "run-3")
     assert_same(primary, topic, target, remote(flow, topic))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("offsets", ["translated", "preserved"])
 def test_a_partition_without_a_leader_is_not_proved_though_nothing_is_new_there(
-    offsets: str,
-    folder: Path,
-    primary: KafkaCluster,
-    own_brokers: Brokers,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    offsets: str, folder: Path, primary: KafkaCluster, own_brokers: Brokers, unique: Unique
 ) -> None:
-    recount_here(monkeypatch)
     topic = unique("alone")
     create_topic(primary.bootstrap, topic, 2)
     flow = make_flow(
@@ -415,8 +385,7 @@ def test_a_partition_without_a_leader_is_not_proved_though_nothing_is_new_there(
     wait_for_topic(own_brokers.bootstrap, new.topic, 2)
     for partition in range(2):
         produce(primary.bootstrap, topic, [Record(value=b"x", partition=partition)])
-    assert failures(copy_now(flow)) == []
-    verified(flow, "run-1")
+    prove(flow)
 
     own_brokers.brokers[3].stop()
     wait_until(lambda: leaders(own_brokers, new.topic)[1][0] < 0)
@@ -493,10 +462,7 @@ def test_of_two_flows_into_one_topic_the_first_that_marks_it_copies_and_the_othe
     pair.assert_same(here, topic)
 
 
-def test_what_a_flow_copies_that_shares_a_topic_is_foreign_to_one_that_does_not(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recount_here(monkeypatch)
+def test_what_a_flow_copies_that_shares_a_topic_is_foreign_to_one_that_does_not(pair: Pair) -> None:
     topic = pair.topic("shared", named("first", 40))
     owner = pair.flow([topic], into="owner")
     copy_now(owner)
@@ -533,7 +499,6 @@ def test_of_two_flows_with_two_ledgers_that_begin_at_once_only_the_first_copies_
     flows = []
     for name in ("one", "other"):
         folder = tmp_path / unique(name)
-        folder.mkdir()
         policy = "IdentityReplicationPolicy"
         flow = make_flow(
             folder, pair.primary, pair.backup, [topic], replication_policy_class=policy

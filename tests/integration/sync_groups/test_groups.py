@@ -154,9 +154,9 @@ def flow(syncing: Callable[..., Flow], topic: str) -> Flow:
 
 
 def test_a_groups_offsets_are_on_the_target_after_a_run_with_their_metadata(
-    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
+    pair: Pair, flow: Flow, topic: str, group: str
 ) -> None:
-    commit(primary, group, {(topic, 0): 4, (topic, 1): 10}, metadata="since tuesday")
+    commit(pair.primary, group, {(topic, 0): 4, (topic, 1): 10}, metadata="since tuesday")
 
     moves = synced(flow, "run-1")
 
@@ -167,16 +167,16 @@ def test_a_groups_offsets_are_on_the_target_after_a_run_with_their_metadata(
     ]
     assert [one.lag for one in move.partitions] == [6, 0]
     there = remote(flow, topic)
-    assert committed(backup, group) == {(there, 0): 4, (there, 1): 10}
-    with member(backup, group, there) as consumer:
+    assert committed(pair.backup, group) == {(there, 0): 4, (there, 1): 10}
+    with member(pair.backup, group, there) as consumer:
         (stored,) = consumer.committed([TopicPartition(there, 0)], timeout=10)
     assert stored.metadata == "since tuesday"
 
 
 def test_a_consumer_of_the_new_protocol_goes_on_where_it_was(
-    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
+    pair: Pair, flow: Flow, topic: str, group: str
 ) -> None:
-    with member(primary, group, topic, group_protocol="consumer") as consumer:
+    with member(pair.primary, group, topic, group_protocol="consumer") as consumer:
         read = [consumer.poll(10) for _ in range(7)]
         consumer.commit(asynchronous=False)
     done = [(message.partition(), message.value()) for message in read if message]
@@ -184,14 +184,14 @@ def test_a_consumer_of_the_new_protocol_goes_on_where_it_was(
     moves = synced(flow, "run-1")
 
     assert {move.group.type for move in moves.groups} == {"consumer"}
-    with member(backup, group, remote(flow, topic), group_protocol="consumer") as consumer:
+    with member(pair.backup, group, remote(flow, topic), group_protocol="consumer") as consumer:
         done += [(m.partition(), m.value()) for m in (consumer.poll(10) for _ in range(13)) if m]
     assert sorted(done) == sorted((p, b"%d" % i) for p in (0, 1) for i in range(10))
 
 
 @pytest.mark.long
 def test_a_share_group_begins_where_it_had_begun(
-    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
+    pair: Pair, flow: Flow, topic: str, group: str
 ) -> None:
     shared, here = Group(group, "share"), Partition(topic, 1)
     with GroupControl(flow.source) as control:
@@ -208,18 +208,12 @@ def test_a_share_group_begins_where_it_had_begun(
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_that_is_in_use_on_the_target_is_left_alone_until_it_is_not(
-    flow: Flow,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    group: str,
-    protocol: str,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, flow: Flow, topic: str, group: str, protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit(primary, group, {(topic, 0): 4})
+    commit(pair.primary, group, {(topic, 0): 4})
     there = remote(flow, topic)
     first = copied(flow, "run-1")
-    with member(backup, group, there, group_protocol=protocol):
+    with member(pair.backup, group, there, group_protocol=protocol):
         moves = first.sync_groups()
         with monkeypatch.context() as before:
             # The group was looked at before it had members.
@@ -230,37 +224,18 @@ def test_a_group_that_is_in_use_on_the_target_is_left_alone_until_it_is_not(
     assert only(moves).action == only(late).action == "held"
     assert moves.groups[0].reason.startswith("it is in use on backup (state ")
     assert late.groups[0].reason == "it was put to use on backup just now."
-    assert committed(backup, group) == {}
+    assert committed(pair.backup, group) == {}
     assert only(first.sync_groups()).action == "written"
-    assert committed(backup, group) == {(there, 0): 4}
-
-
-def test_what_was_committed_further_ahead_on_the_target_stays(
-    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
-) -> None:
-    there = remote(flow, topic)
-    commit(primary, group, {(topic, 0): 4, (topic, 1): 4})
-    synced(flow, "run-1")
-    commit(backup, group, {(there, 0): 9})
-    commit(primary, group, {(topic, 0): 6, (topic, 1): 6})
-
-    (move,) = synced(flow, "run-2").groups
-
-    assert [one.action for one in move.partitions] == ["held", "written"]
-    assert (
-        move.partitions[0].reason
-        == "its offset on the target is 9 already, further ahead, and this flow has not committed it."
-    )
-    assert committed(backup, group) == {(there, 0): 9, (there, 1): 6}
+    assert committed(pair.backup, group) == {(there, 0): 4}
 
 
 def test_a_group_that_was_set_back_on_the_source_stays_where_it_is_until_it_is_there_again(
-    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
+    pair: Pair, flow: Flow, topic: str, group: str
 ) -> None:
     there = remote(flow, topic)
-    commit(primary, group, {(topic, 0): 8})
+    commit(pair.primary, group, {(topic, 0): 8})
     synced(flow, "run-1")
-    commit(primary, group, {(topic, 0): 2})
+    commit(pair.primary, group, {(topic, 0): 2})
 
     held = only(synced(flow, "run-2"))
 
@@ -269,44 +244,36 @@ def test_a_group_that_was_set_back_on_the_source_stays_where_it_is_until_it_is_t
         "the group was set back on the source from 8 to 2; on.source.group.reset: keep leaves 8 on "
         "the target."
     )
-    assert committed(backup, group) == {(there, 0): 8}
-    commit(primary, group, {(topic, 0): 9})
+    assert committed(pair.backup, group) == {(there, 0): 8}
+    commit(pair.primary, group, {(topic, 0): 9})
     assert only(synced(flow, "run-3")).action == "written"
-    assert committed(backup, group) == {(there, 0): 9}
+    assert committed(pair.backup, group) == {(there, 0): 9}
 
 
 def test_a_group_that_was_set_back_on_the_source_is_followed_by_policy(
-    syncing: Callable[..., Flow],
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    group: str,
+    pair: Pair, syncing: Callable[..., Flow], topic: str, group: str
 ) -> None:
     flow = syncing(topic, on_source_group_reset="follow")
-    commit(primary, group, {(topic, 0): 8, (topic, 1): 8})
+    commit(pair.primary, group, {(topic, 0): 8, (topic, 1): 8})
     synced(flow, "run-1")
     there = remote(flow, topic)
-    commit(backup, group, {(there, 1): 9})
-    commit(primary, group, {(topic, 0): 2, (topic, 1): 2})
+    commit(pair.backup, group, {(there, 1): 9})
+    commit(pair.primary, group, {(topic, 0): 2, (topic, 1): 2})
 
     (move,) = synced(flow, "run-2").groups
 
     assert [one.action for one in move.partitions] == ["written", "held"]
     assert move.partitions[0].reason == "the group was set back on the source from 8 to 2."
     # The other one was used on the target since.
-    assert committed(backup, group) == {(there, 0): 2, (there, 1): 9}
+    assert committed(pair.backup, group) == {(there, 0): 2, (there, 1): 9}
 
 
 def test_a_group_of_that_name_on_another_cluster_sets_nothing_back(
-    syncing: Callable[..., Flow],
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    group: str,
+    pair: Pair, syncing: Callable[..., Flow], topic: str, group: str
 ) -> None:
     """Brokers without ids of topics may give the same names to others."""
     flow = syncing(topic, on_source_group_reset="follow")
-    commit(primary, group, {(topic, 0): 8})
+    commit(pair.primary, group, {(topic, 0): 8})
     synced(flow, "run-1")
     there = remote(flow, topic)
     known = ledger_of(flow).synced_groups()[group]
@@ -316,90 +283,49 @@ def test_a_group_of_that_name_on_another_cluster_sets_nothing_back(
     append_entry(
         flow,
         GroupsEntry(
-            flow=flow.name,
-            run="run-1",
-            at=1,
-            synced={group: offsets},
-            source_cluster_id="another",
+            flow=flow.name, run="run-1", at=1, synced={group: offsets}, source_cluster_id="another"
         ),
     )
-    commit(primary, group, {(topic, 0): 2})
+    commit(pair.primary, group, {(topic, 0): 2})
 
     assert only(synced(flow, "run-2")).action == "held"
-    assert committed(backup, group) == {(there, 0): 8}
+    assert committed(pair.backup, group) == {(there, 0): 8}
 
 
 def test_what_groups_have_committed_on_another_cluster_than_the_planned_one_moves_nothing(
-    syncing: Callable[..., Flow],
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    group: str,
+    pair: Pair, syncing: Callable[..., Flow], topic: str, group: str
 ) -> None:
     """Brokers without ids of topics may give the same names to others."""
     flow = syncing(topic)
-    commit(primary, group, {(topic, 0): 8})
+    commit(pair.primary, group, {(topic, 0): 8})
     run = copied(flow, "run-1")
     # The source's alias leads elsewhere by now.
-    elsewhere = {**flow.source.properties, "bootstrap.servers": backup.bootstrap}
+    elsewhere = {**flow.source.properties, "bootstrap.servers": pair.backup.bootstrap}
     moved = flow.source.model_copy(update={"properties": elsewhere})
 
     with pytest.raises(FerryError, match=r"was .* when the run was planned: no group was moved"):
         Run(flow.model_copy(update={"source": moved}), "run-1").sync_groups()
 
-    assert committed(backup, group) == {}
+    assert committed(pair.backup, group) == {}
     assert only(run.sync_groups()).action == "written"
 
 
-def test_no_group_passes_what_is_verified(
-    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
-) -> None:
+def test_no_group_passes_what_is_verified(pair: Pair, flow: Flow, topic: str, group: str) -> None:
     there = remote(flow, topic)
     synced(flow, "run-1")
-    write(primary, topic, 10)
-    commit(primary, group, {(topic, 0): 20})
+    write(pair.primary, topic, 10)
+    commit(pair.primary, group, {(topic, 0): 20})
     assert not failures(copy_now(flow, "run-2"))
     this = Run(flow, "run-2")
 
     after = only(this.sync_groups())
     assert (after.offset, after.kind, after.lag) == (10, "clamped", 0)
-    assert committed(backup, group) == {(there, 0): 10}
+    assert committed(pair.backup, group) == {(there, 0): 10}
 
     this.verify(NO_SPARK)
     # The transactions' markers take offsets on the target: one ended the first run's records.
     there_now = only(this.sync_groups())
-    assert there_now.offset == committed(backup, group)[there, 0] == 21
-
-
-def test_a_partition_without_an_answer_keeps_no_other_from_being_written(
-    flow: Flow, pair: Pair, topic: str, group: str
-) -> None:
-    elsewhere = pair.topic("elsewhere")
-    first = copied(flow, "run-1")
-    add_partitions(pair.primary, topic, 3)
-    write(pair.primary, topic, 5, partition=2)
-    commit(pair.primary, group, {(topic, 0): 4, (topic, 2): 5, (elsewhere, 0): 0})
-
-    (move,) = first.sync_groups().groups
-
-    assert [(one.source.partition, one.action) for one in move.partitions] == [
-        (0, "written"),
-        (2, "held"),
-    ]
-    assert move.partitions[1].reason == "nothing of it is copied and verified yet."
-    assert committed(pair.backup, group) == {(remote(flow, topic), 0): 4}
-
-
-def test_a_group_at_the_end_of_an_empty_partition_is_there_too(
-    syncing: Callable[..., Flow], pair: Pair, group: str
-) -> None:
-    empty = pair.topic("empty")
-    flow = syncing(empty)
-    commit(pair.primary, group, {(empty, 0): 0})
-
-    assert only(synced(flow, "run-1")).action == "written"
-
-    assert committed(pair.backup, group) == {(remote(flow, empty), 0): 0}
+    assert there_now.offset == committed(pair.backup, group)[there, 0] == 21
 
 
 def test_a_record_that_comes_while_the_logs_are_looked_at_is_passed_by_no_group(
@@ -429,46 +355,10 @@ def test_a_record_that_comes_while_the_logs_are_looked_at_is_passed_by_no_group(
     assert committed(pair.backup, group).get((copy, 1), 0) == 0
 
 
-@pytest.mark.long
-def test_a_group_of_a_preserved_and_a_translated_topic_moves_as_one(
-    syncing: Callable[..., Flow], pair: Pair, group: str
-) -> None:
-    kept, told = pair.unique("kept"), pair.unique("told")
-    for topic in (kept, told):
-        create_topic(pair.primary.bootstrap, topic)
-        pair.produce(topic, [Record(value=b"a")] * 3, transactional_id=pair.unique("tx"))
-        pair.produce(topic, [Record(value=b"b")] * 3)
-    flow = syncing(kept, told, offsets={kept: "preserved"})
-    there = {topic: remote(flow, topic) for topic in (kept, told)}
-    commit(pair.primary, group, {(kept, 0): 3, (told, 0): 3})
-    first = copied(flow, "run-1")
-    add_partitions(pair.primary, told, 2)
-    write(pair.primary, told, 1, partition=1)
-    commit(pair.primary, group, {(told, 1): 1})
-
-    (stuck,) = first.sync_groups().groups
-
-    assert stuck.reason.endswith(f"moves as one, and {told}-1 is held.")
-    assert committed(pair.backup, group) == {}
-    (free,) = synced(flow, "run-2").groups
-    assert [one.action for one in free.partitions] == ["written"] * 3
-    # 3 is the marker of the first transaction: the same number in one topic, the next record in the other.
-    assert committed(pair.backup, group) == {
-        (there[kept], 0): 3,
-        (there[told], 0): 3,
-        (there[told], 1): 1,
-    }
-
-
 def test_a_run_without_news_commits_nothing_and_leaves_the_ledger_as_it_is(
-    flow: Flow,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    group: str,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, flow: Flow, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit(primary, group, {(topic, 0): 4})
+    commit(pair.primary, group, {(topic, 0): 4})
     this = copied(flow, "run-1")
     this.sync_groups()
     before = groups_entries(flow)
@@ -486,34 +376,30 @@ def test_a_run_without_news_commits_nothing_and_leaves_the_ledger_as_it_is(
         assert len(commits) == is_due
 
     assert groups_entries(flow) == before == 1
-    client = AdminClient({"bootstrap.servers": backup.bootstrap})
+    client = AdminClient({"bootstrap.servers": pair.backup.bootstrap})
     client.delete_consumer_groups([group])[group].result()
     assert only(this.sync_groups()).action == "written"
-    assert committed(backup, group) == {(remote(flow, topic), 0): 4}
+    assert committed(pair.backup, group) == {(remote(flow, topic), 0): 4}
 
 
 def test_a_group_that_is_deleted_on_the_source_stays_on_the_target(
-    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
+    pair: Pair, flow: Flow, topic: str, group: str
 ) -> None:
-    commit(primary, group, {(topic, 0): 4})
+    commit(pair.primary, group, {(topic, 0): 4})
     this = copied(flow, "run-1")
     this.sync_groups()
     forget(flow, group)
 
     assert this.sync_groups().groups == ()
 
-    assert committed(backup, group) == {(remote(flow, topic), 0): 4}
+    assert committed(pair.backup, group) == {(remote(flow, topic), 0): 4}
 
 
 def test_a_group_that_is_deleted_on_the_source_is_deleted_by_policy(
-    syncing: Callable[..., Flow],
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    group: str,
+    pair: Pair, syncing: Callable[..., Flow], topic: str, group: str
 ) -> None:
     flow = syncing(topic, on_source_group_deleted="delete")
-    commit(primary, group, {(topic, 0): 4, (topic, 1): 4})
+    commit(pair.primary, group, {(topic, 0): 4, (topic, 1): 4})
     this = copied(flow, "run-1")
     this.sync_groups()
     forget(flow, group)
@@ -526,25 +412,21 @@ def test_a_group_that_is_deleted_on_the_source_is_deleted_by_policy(
     moves = this.sync_groups()
 
     assert [one.action for _, one in moves.partitions()] == ["deleted", "deleted"]
-    assert group not in groups_of(backup)
+    assert group not in groups_of(pair.backup)
     # Nothing of it is left to delete, and a new one of its name begins again.
     assert this.sync_groups().groups == ()
     assert copied(flow, "run-3").stored_plan().changes == {}
-    commit(primary, group, {(topic, 0): 2})
+    commit(pair.primary, group, {(topic, 0): 2})
     assert only(this.sync_groups()).action == "written"
-    assert committed(backup, group) == {(remote(flow, topic), 0): 2}
+    assert committed(pair.backup, group) == {(remote(flow, topic), 0): 2}
 
 
 def test_offsets_are_not_deleted_by_a_plan_that_another_hand_has_changed(
-    syncing: Callable[..., Flow],
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    group: str,
+    pair: Pair, syncing: Callable[..., Flow], topic: str, group: str
 ) -> None:
     """In the state folder: more than a few are deleted only with an approval."""
     flow = syncing(topic, on_source_group_deleted="delete")
-    commit(primary, group, {(topic, 0): 4})
+    commit(pair.primary, group, {(topic, 0): 4})
     this = copied(flow, "run-1")
     this.sync_groups()
     forget(flow, group)
@@ -555,24 +437,20 @@ def test_offsets_are_not_deleted_by_a_plan_that_another_hand_has_changed(
     with pytest.raises(GroupsFailed, match="not the one that was made"):
         this.sync_groups()
 
-    assert committed(backup, group) == {(remote(flow, topic), 0): 4}
+    assert committed(pair.backup, group) == {(remote(flow, topic), 0): 4}
 
 
 def test_only_what_is_gone_is_deleted_and_only_what_no_other_client_has_changed(
-    syncing: Callable[..., Flow],
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    group: str,
+    pair: Pair, syncing: Callable[..., Flow], topic: str, group: str
 ) -> None:
     flow = syncing(topic, on_source_group_deleted="delete")
     there = remote(flow, topic)
-    add_partitions(primary, topic, 3)
-    commit(primary, group, {(topic, 0): 4, (topic, 1): 4, (topic, 2): 0})
+    add_partitions(pair.primary, topic, 3)
+    commit(pair.primary, group, {(topic, 0): 4, (topic, 1): 4, (topic, 2): 0})
     this = copied(flow, "run-1")
     this.sync_groups()
     forget(flow, group, (topic, 0), (topic, 1))
-    commit(backup, group, {(there, 1): 7})
+    commit(pair.backup, group, {(there, 1): 7})
 
     (move,) = copied(flow, "run-2").sync_groups().groups
 
@@ -580,7 +458,7 @@ def test_only_what_is_gone_is_deleted_and_only_what_no_other_client_has_changed(
     assert move.partitions[1].reason == (
         "gone from the source, but another client has committed 7 on the target."
     )
-    assert committed(backup, group) == {(there, 1): 7, (there, 2): 0}
+    assert committed(pair.backup, group) == {(there, 1): 7, (there, 2): 0}
 
 
 def test_offsets_of_a_topic_that_was_recreated_on_the_source_stay(
@@ -650,17 +528,13 @@ def test_a_flow_that_does_nothing_with_groups_asks_for_none(
 
 
 def test_a_flow_that_only_writes_checkpoints_commits_nothing(
-    syncing: Callable[..., Flow],
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    group: str,
+    pair: Pair, syncing: Callable[..., Flow], topic: str, group: str
 ) -> None:
-    commit(primary, group, {(topic, 0): 4})
+    commit(pair.primary, group, {(topic, 0): 4})
     flow = syncing(topic, sync_group_offsets_enabled=False, emit_checkpoints_enabled=True)
     found = only(synced(flow, "run-1"))
     assert (found.action, found.offset, found.kind) == ("shown", 4, "exact")
-    assert committed(backup, group) == {}
+    assert committed(pair.backup, group) == {}
 
 
 def test_groups_are_in_the_report(

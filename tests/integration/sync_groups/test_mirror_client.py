@@ -40,6 +40,7 @@ from tests.support.records.mirror_topics import (
     trust,
 )
 from tests.support.runs.flows import copy_now, failures, ledger_of, make_flow
+from tests.support.runs.pair import Pair
 from tests.support.waiting import wait_until
 
 POLICIES = {
@@ -90,13 +91,7 @@ def gapped(broker: KafkaCluster, topic: str) -> None:
     create_topic(broker.bootstrap, topic, partitions=2)
     for number, abort in enumerate((False, True, False, False)):
         records = [Record(value=b"%d" % n, partition=n % 2) for n in range(40)]
-        produce(
-            broker.bootstrap,
-            topic,
-            records,
-            transactional_id=f"{topic}-{number}",
-            abort=abort,
-        )
+        produce(broker.bootstrap, topic, records, transactional_id=f"{topic}-{number}", abort=abort)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +119,6 @@ def mirrored(
     flows: dict[str, tuple[Flow, GroupMoves]] = {}
     for name, policy in POLICIES.items():
         folder = tmp_path_factory.mktemp("flow") / f"src-{uuid.uuid4().hex[:8]}"
-        folder.mkdir()
         topic = f"orders-{folder.name}"
         gapped(primary, topic)
         groups = ["billing.*", "other"]
@@ -241,37 +235,36 @@ def consoled(broker: KafkaCluster, formatter: str, topic: str, count: int) -> li
 
 
 def test_kafkas_formatters_print_checkpoints_heartbeats_and_offset_syncs(
-    tmp_path: Path, primary: KafkaCluster, backup: KafkaCluster
+    pair: Pair, tmp_path: Path
 ) -> None:
     alias = f"src-{uuid.uuid4().hex[:8]}"
     folder = tmp_path / alias
-    folder.mkdir()
     topic = f"orders-{alias}"
-    gapped(primary, topic)
+    gapped(pair.primary, topic)
     options = {
         "emit.heartbeats.enabled": True,
         "emit.offset-syncs.enabled": True,
         "offset-syncs.topic.location": "target",
     }
-    flow = make_flow(folder, primary, backup, [topic], **options)
+    flow = make_flow(folder, pair.primary, pair.backup, [topic], **options)
     assert not failures(copy_now(flow))
     trust(flow)
     moves = moves_of(flow, {"billing": {TopicPartition(topic, 0): 7}}, metadata="as of noon")
     assert emit_now(flow, moves) == []
     target = f"{alias}.{topic}"
 
-    assert consoled(backup, "CheckpointFormatter", f"{alias}.checkpoints.internal", 1) == [
+    assert consoled(pair.backup, "CheckpointFormatter", f"{alias}.checkpoints.internal", 1) == [
         f"Checkpoint{{consumerGroupId=billing, topicPartition={target}-0, "
         "upstreamOffset=7, downstreamOffset=7, metadata=as of noon}"
     ]
-    (beat,) = heartbeats_in(backup, f"{alias}.heartbeats", alias)
-    assert consoled(backup, "HeartbeatFormatter", f"{alias}.heartbeats", 1) == [
+    (beat,) = heartbeats_in(pair.backup, f"{alias}.heartbeats", alias)
+    assert consoled(pair.backup, "HeartbeatFormatter", f"{alias}.heartbeats", 1) == [
         f"Heartbeat{{sourceClusterAlias={alias}, targetClusterAlias=backup, "
         f"timestamp={beat.timestamp}}}"
     ]
     name = f"mm2-offset-syncs.{alias}.internal"
-    syncs = offset_syncs_in(backup, name)
-    assert consoled(backup, "OffsetSyncFormatter", name, len(syncs)) == [
+    syncs = offset_syncs_in(pair.backup, name)
+    assert consoled(pair.backup, "OffsetSyncFormatter", name, len(syncs)) == [
         f"OffsetSync{{topicPartition={sync.source}, upstreamOffset={sync.upstream}, "
         f"downstreamOffset={sync.downstream}}}"
         for sync in syncs
@@ -307,26 +300,26 @@ def start_connector(
 @pytest.mark.parametrize("location", ["target", "source"])
 @pytest.mark.long
 def test_a_real_checkpoint_connector_never_passes_over_what_a_group_has_not_read(
-    location: str, tmp_path: Path, worker: Path, primary: KafkaCluster, backup: KafkaCluster
+    pair: Pair, location: str, tmp_path: Path, worker: Path
 ) -> None:
     alias, target_alias = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("src", "tgt"))
     folder = tmp_path / alias
     folder.mkdir()
     topic = f"orders-{alias}"
-    gapped(primary, topic)
+    gapped(pair.primary, topic)
     options = {
         "emit.offset-syncs.enabled": True,
         "offset-syncs.topic.location": location,
         # The connector's are to be the only ones.
         "emit.checkpoints.enabled": False,
     }
-    flow = make_flow(folder, primary, backup, [topic], into=target_alias, **options)
+    flow = make_flow(folder, pair.primary, pair.backup, [topic], into=target_alias, **options)
     for run in ("run-1", "run-2"):
         assert not failures(copy_now(flow, run))
         trust(flow)
         assert emit_now(flow, GroupMoves(0)) == []
         if run == "run-1":
-            produce(primary.bootstrap, topic, [Record(partition=0), Record(partition=1)])
+            pair.produce(topic, [Record(partition=0), Record(partition=1)])
     ends = dict(enumerate(ends_of(flow, topic)))
     groups = {
         f"{alias}-{number}-{offset}": (TopicPartition(topic, number), offset)
@@ -334,15 +327,15 @@ def test_a_real_checkpoint_connector_never_passes_over_what_a_group_has_not_read
         for offset in (0, 5, 19, 20, 21, 30, 41, 60, end - 1, end)
     }
     for group, (partition, offset) in groups.items():
-        commit(primary, group, {partition: offset})
+        commit(pair.primary, group, {partition: offset})
     connector = {
         "name": "checkpoints",
         "connector.class": "org.apache.kafka.connect.mirror.MirrorCheckpointConnector",
         "tasks.max": "1",
         "source.cluster.alias": alias,
         "target.cluster.alias": target_alias,
-        "source.cluster.bootstrap.servers": primary.bootstrap,
-        "target.cluster.bootstrap.servers": backup.bootstrap,
+        "source.cluster.bootstrap.servers": pair.primary.bootstrap,
+        "target.cluster.bootstrap.servers": pair.backup.bootstrap,
         "topics": topic,
         "groups": f"{alias}.*",
         "offset-syncs.topic.location": location,
@@ -354,7 +347,7 @@ def test_a_real_checkpoint_connector_never_passes_over_what_a_group_has_not_read
     }
     bytes_as_they_are = "org.apache.kafka.connect.converters.ByteArrayConverter"
     settings = {
-        "bootstrap.servers": backup.bootstrap,
+        "bootstrap.servers": pair.backup.bootstrap,
         "key.converter": bytes_as_they_are,
         "value.converter": bytes_as_they_are,
         "header.converter": bytes_as_they_are,
@@ -364,8 +357,10 @@ def test_a_real_checkpoint_connector_never_passes_over_what_a_group_has_not_read
     name = f"{alias}.checkpoints.internal"
 
     def found() -> dict[str, Checkpoint]:
-        topics = AdminClient({"bootstrap.servers": backup.bootstrap}).list_topics(timeout=10).topics
-        return {it.group: it for it in checkpoints_in(backup, name)} if name in topics else {}
+        topics = (
+            AdminClient({"bootstrap.servers": pair.backup.bootstrap}).list_topics(timeout=10).topics
+        )
+        return {it.group: it for it in checkpoints_in(pair.backup, name)} if name in topics else {}
 
     running = start_connector(worker, settings, connector)
     try:

@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ferry.config import Flow
 from kafka_ferry.errors import CheckpointRefused, FerryError
 from kafka_ferry.runs.sync_groups.spark_checkpoint import translate_checkpoint
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import Record, produce
 from tests.support.runs.command_line import ferry
-from tests.support.runs.flows import copy_now, failures, remote
+from tests.support.runs.flows import remote
 from tests.support.runs.pair import Pair
-from tests.support.runs.proof import verified
+from tests.support.runs.proof import prove
 from tests.support.spark.kafka_source import Kind, Query, SparkApplication, counted, written
 
 pytestmark = pytest.mark.usefixtures("without_spark")
@@ -52,11 +51,6 @@ def fill(broker: KafkaCluster, topic: str, mark: str, count: int = 90) -> list[s
     write([f"{mark} aborted {number}" for number in range(20)], abort=True)
     write(values[count // 2 :])
     return values
-
-
-def run_flow(flow: Flow, run: str) -> None:
-    assert not failures(copy_now(flow, run))
-    verified(flow, run)
 
 
 def a_query(
@@ -102,13 +96,13 @@ def test_a_query_goes_on_at_the_target_without_a_gap_or_a_double(
     old, new = pair.folder / "old", pair.folder / "new"
     conf = {"spark.sql.streaming.offsetLog.formatVersion": version}
     before = fill(pair.primary, topic, "before")
-    run_flow(flow, "run-1")
+    prove(flow, "run-1")
     query = a_query(pair.primary, topic, old, conf=conf)
     spark.run(query)
     kept = files_of(old)
     # Another run, so that the map has several transactions; the query stands before its end.
     after = fill(pair.primary, topic, "after")
-    run_flow(flow, "run-2")
+    prove(flow, "run-2")
 
     found = translate_checkpoint(flow, str(old), str(new))
     spark.run(a_query(pair.backup, remote(flow, topic), new))
@@ -136,7 +130,7 @@ def test_a_batch_that_was_not_finished_is_read_again_once_and_whole(
     if not taken:
         forget_batch(query.output, number)
     after = fill(pair.primary, topic, "after")
-    run_flow(flow, "run-1")
+    prove(flow, "run-1")
 
     found = translate_checkpoint(flow, str(old), str(new))
     spark.run(a_query(pair.backup, remote(flow, topic), new))
@@ -155,14 +149,14 @@ def test_a_batch_that_was_not_finished_and_is_not_copied_yet_gives_its_number_up
     values = fill(pair.primary, topic, "before")
     query = a_query(pair.primary, topic, old)
     spark.run(query)
-    run_flow(flow, "run-1")
+    prove(flow, "run-1")
     values += fill(pair.primary, topic, "in the batch", 12)
     spark.run(query)
     number = undo_commit(old)
     forget_batch(query.output, number)
 
     found = translate_checkpoint(flow, str(old), str(new))
-    run_flow(flow, "run-2")
+    prove(flow, "run-2")
     spark.run(a_query(pair.backup, remote(flow, topic), new))
 
     assert f"are read in batch {number + 1}" in found.notes[0]
@@ -178,7 +172,7 @@ def test_a_query_that_is_ahead_of_the_copy_is_refused_or_clamped(
     old, new = pair.folder / "old", pair.folder / "new"
     flow = pair.flow([topic])
     copied = fill(pair.primary, topic, "copied")
-    run_flow(flow, "run-1")
+    prove(flow, "run-1")
     # The source is lost with these; the query has read them.
     lost = fill(pair.primary, topic, "lost")
     query = a_query(pair.primary, topic, old)
@@ -218,10 +212,7 @@ def test_a_query_that_is_ahead_of_the_copy_is_refused_or_clamped(
 
 @pytest.mark.parametrize(
     "conf",
-    [
-        pytest.param({}, id="files"),
-        pytest.param(ROCKSDB, id="RocksDB", marks=pytest.mark.long),
-    ],
+    [pytest.param({}, id="files"), pytest.param(ROCKSDB, id="RocksDB", marks=pytest.mark.long)],
 )
 @pytest.mark.long
 def test_a_query_with_state_goes_on_counting(
@@ -236,7 +227,7 @@ def test_a_query_with_state_goes_on_counting(
     # Its last batch is in the state already, and is counted once all the same.
     undo_commit(old)
     values += fill(pair.primary, topic, "again") + fill(pair.primary, topic, "new")
-    run_flow(flow, "run-1")
+    prove(flow, "run-1")
 
     found = translate_checkpoint(flow, str(old), str(new))
     spark.run(a_query(pair.backup, remote(flow, topic), new, "counts", conf))

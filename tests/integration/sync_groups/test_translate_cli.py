@@ -18,7 +18,7 @@ from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import Record, recreate_topic
 from tests.support.runs.flows import copy_now, failures, remote
 from tests.support.runs.pair import Pair
-from tests.support.runs.proof import verified
+from tests.support.runs.proof import prove, verified
 
 pytestmark = pytest.mark.usefixtures("without_spark")
 
@@ -83,8 +83,7 @@ class Copied:
         self.write(10)
         self.flow = pair.flow([self.topic], groups=[self.group])
         self.remote = remote(self.flow, self.topic)
-        assert failures(copy_now(self.flow)) == []
-        verified(self.flow, "run-1")
+        prove(self.flow)
         self.write(4, transactional_id=pair.unique("tx"), abort=True)
         self.write(8)
 
@@ -131,17 +130,17 @@ def test_offsets_are_translated_there_and_back(copied: Copied, translate: Transl
 
 
 def test_groups_are_translated_as_far_as_is_verified_and_nothing_is_written(
-    copied: Copied, translate: Translate, primary: KafkaCluster, backup: KafkaCluster
+    pair: Pair, copied: Copied, translate: Translate
 ) -> None:
     flow, topic, there, group = copied.flow, copied.topic, copied.remote, copied.group
     assert failures(copy_now(flow, "run-2")) == []
-    commit(primary, group, topic, 20)
+    commit(pair.primary, group, topic, 20)
 
     unverified = translate(flow, "--json", "--group", group).partition()
     verified(flow, "run-2")
     table = translate(flow, "--group", group)
     nothing_there = translate(flow, "--reverse", "--group", group)
-    commit(backup, group, there, 17)
+    commit(pair.backup, group, there, 17)
     back = translate(flow, "--json", "--reverse", "--group", group).partition()
 
     assert unverified["target"] == {"topic": there, "partition": 0}

@@ -89,7 +89,7 @@ def another(chance: random.Random, acls: Iterable[Acl], most: int) -> frozenset[
 
 
 @pytest.mark.short("0")
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_acls_are_read_as_kafkas_authorizer_reads_them(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     resources = [("TOPIC", name) for name in (*TOPICS, "x", "orde")]
@@ -312,13 +312,7 @@ def cases(patched: pytest.MonkeyPatch, chance: random.Random) -> Iterator[Case]:
             patched, chance, flow, target, source, copies, is_disturbed=chance.random() < 0.5
         )
         copies = case.copies
-        yield Case(
-            source,
-            Target(steps=target.steps),
-            case.rules,
-            copies,
-            case.is_whole,
-        )
+        yield Case(source, Target(steps=target.steps), case.rules, copies, case.is_whole)
         source = another(chance, source, 15)
         target.acls |= some_acls(chance, 1)
 

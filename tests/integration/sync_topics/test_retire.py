@@ -8,9 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import (
-    AdminClient,
-)
+from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
@@ -22,14 +20,7 @@ from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.access import deny
 from tests.support.records.builders import create_topic, delete_topic, produce, recreate_topic
 from tests.support.records.histories import named, told, values
-from tests.support.runs.flows import (
-    copy_now,
-    copy_planned,
-    failures,
-    ledger_of,
-    plan_now,
-    remote,
-)
+from tests.support.runs.flows import copy_now, copy_planned, failures, ledger_of, plan_now, remote
 from tests.support.runs.killing import Killed
 from tests.support.runs.pair import Pair, Unique
 
@@ -278,8 +269,10 @@ def test_a_topic_that_is_back_since_the_plan_keeps_its_copy(pair: Pair) -> None:
 
 
 @pytest.mark.short("deleted-preserved")
-@pytest.mark.parametrize("offsets", ["translated", "preserved"])
-@pytest.mark.parametrize("call", ["missed", "released", "deleted"])
+@pytest.mark.parametrize(
+    ("call", "offsets"),
+    [("missed", "preserved"), ("released", "translated"), ("deleted", "preserved")],
+)
 def test_a_run_killed_while_it_retires_a_topic_leaves_the_rest_to_the_next_run(
     call: str, offsets: str, pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:

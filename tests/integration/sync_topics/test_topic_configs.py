@@ -286,22 +286,6 @@ def test_what_changes_on_the_source_is_changed_on_the_target_and_nothing_else_is
     assert (len(sent), entries_of(flow)) == (1, written)
 
 
-def test_without_syncing_a_remote_topic_keeps_what_it_was_created_with(pair: Pair) -> None:
-    topic = pair.topic("alone", retention_ms="1000000")
-    flow = pair.flow([topic], sync_topic_configs_enabled=False)
-    plan_now(flow)
-    set_config(pair.primary, topic, "retention.ms", "2000000")
-
-    assert unchanged(plan_now(flow, "run-2"))
-    assert overrides(pair.backup, remote(flow, topic)) == {"retention.ms": "1000000"}
-
-    # A run with it turned on later finds the flow's own value, and no drift.
-    flow = pair.flow([topic])
-    plan = plan_now(flow, "run-3")
-    assert (len(plan.topics.config_changes), plan.topics.drifts) == (1, ())
-    assert overrides(pair.backup, remote(flow, topic)) == {"retention.ms": "2000000"}
-
-
 # Drift
 
 
@@ -343,31 +327,11 @@ def test_what_another_client_set_on_the_target_is_named_and_kept_or_overwritten(
     assert overrides(pair.backup, name)["retention.ms"] == "3000000"
 
 
-def test_of_a_topic_that_the_flow_did_not_create_only_what_is_missing_is_set(pair: Pair) -> None:
-    topic = pair.topic("adopted", retention_ms="1000000", segment_ms="700000")
-    flow = pair.flow([topic])
-    name = remote(flow, topic)
-    create_topic(pair.backup.bootstrap, name, retention_ms="9000000", flush_ms="5000")
-
-    plan = plan_now(flow)
-
-    assert [(it.name, it.found) for it in plan.topics.drifts] == [
-        ("flush.ms", "5000"),
-        ("retention.ms", "9000000"),
-    ]
-    assert overrides(pair.backup, name) == {
-        "retention.ms": "9000000",
-        "flush.ms": "5000",
-        "segment.ms": "700000",
-    }
-
-
 def test_two_flows_into_one_topic_do_not_overwrite_each_other(tmp_path: Path, pair: Pair) -> None:
     topic = pair.topic("shared", retention_ms="1000000")
     flows = []
     for _ in range(2):
         home = tmp_path / pair.unique("src")
-        home.mkdir()
         options = {"replication_policy_class": "IdentityReplicationPolicy"}
         flows.append(make_flow(home, pair.primary, pair.backup, [topic], **options))
     plan_now(flows[0])
@@ -483,23 +447,6 @@ def test_a_config_that_the_target_does_not_take_is_named_and_left_out(
         assert run.sync_topics().remarks.unapplied == plan.remarks.unapplied
 
 
-def test_configs_of_tiered_storage_are_left_out_with_a_note_where_the_target_has_none(
-    pair: Pair,
-) -> None:
-    topic = pair.topic("tiered", retention_ms="1000000")
-    flow = pair.flow([topic])
-    run = Run(flow, "run-1")
-    run._folder.save_plan(with_configs(run.plan(), remote_storage_enable="true"))
-
-    remarks = run.sync_topics().remarks
-
-    assert (remarks.refused, remarks.unapplied) == ((), ())
-    assert ["has no tiered storage" in note.message for note in remarks.notes] == [True]
-    assert overrides(pair.backup, remote(flow, topic)) == {"retention.ms": "1000000"}
-    (sets,) = ledger_of(flow).applied().configs.values()
-    assert sets == {"retention.ms": "1000000"}
-
-
 def test_a_refusal_that_names_no_config_refuses_the_topic(pair: Pair) -> None:
     topic = pair.topic("refused")
     flow = pair.flow([topic])
@@ -589,14 +536,13 @@ def test_what_a_run_created_before_it_died_is_the_flows_own(
     assert unchanged(plan_now(flow, "run-3"))
 
 
-@pytest.mark.short(
-    "the source changes again-altered-after",
-    "another client changes it-announced-before",
-    "another client changes it-confirmed-after",
+@pytest.mark.short("announced-before", "altered-after")
+@pytest.mark.parametrize(
+    ("before", "then"),
+    [(True, "another client changes it"), (False, "the source changes again")],
+    ids=["before", "after"],
 )
-@BEFORE_AND_AFTER
 @pytest.mark.parametrize("call", CALLS_TO_ALTER)
-@pytest.mark.parametrize("then", ["the source changes again", "another client changes it"])
 def test_what_a_run_changed_before_it_died_is_the_flows_own(
     then: str, call: str, before: bool, pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -646,10 +592,7 @@ def test_a_topic_with_preserved_offsets_follows_its_sources_configs_too(pair: Pa
 
 @pytest.mark.long
 def test_a_broker_that_changes_no_single_config_is_told_of_once(
-    folder: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    primary: KafkaCluster,
-    unique: Unique,
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, primary: KafkaCluster, unique: Unique
 ) -> None:
     topics = [unique("old"), unique("older")]
     for topic in topics:

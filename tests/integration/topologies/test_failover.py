@@ -44,9 +44,11 @@ from tests.support.records.groups import commit_alone, first_read
 from tests.support.runs.command_line import ferry, ferry_process
 from tests.support.runs.flows import copy_now, failures, plan_now
 from tests.support.runs.pair import Pair, Unique
-from tests.support.runs.proof import recount_here, verified
+from tests.support.runs.proof import prove
 from tests.support.runs.topologies import values
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 PARTITIONS = 2
 DEFAULT = "DefaultReplicationPolicy"
@@ -109,8 +111,7 @@ def write(broker: KafkaCluster, topic: str, name: str, numbers: range) -> list[s
 
 def run(flow: Flow, name: str) -> None:
     """A whole run, without Spark."""
-    assert failures(copy_now(flow, name)) == []
-    assert verified(flow, name).state == "verified"
+    assert prove(flow, name).state == "verified"
     Run(flow, name).sync_groups()
 
 
@@ -133,20 +134,11 @@ def the_group(found: Outlook) -> GroupOutlook:
 
 @pytest.mark.parametrize(
     "policy",
-    [
-        "IdentityReplicationPolicy",
-        pytest.param("DefaultReplicationPolicy", marks=pytest.mark.long),
-    ],
+    ["IdentityReplicationPolicy", pytest.param("DefaultReplicationPolicy", marks=pytest.mark.long)],
 )
 def test_an_application_goes_on_when_its_cluster_is_killed_and_comes_back(
-    folder: Path,
-    old: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    policy: str,
-    monkeypatch: pytest.MonkeyPatch,
+    folder: Path, old: KafkaCluster, backup: KafkaCluster, unique: Unique, policy: str
 ) -> None:
-    recount_here(monkeypatch)
     this = place(Pair(folder, old, backup, unique), policy)
     orders, group, processed = this.orders, this.group, this.processed
     same = policy.startswith("Identity")
@@ -199,13 +191,8 @@ def test_an_application_goes_on_when_its_cluster_is_killed_and_comes_back(
 
 @pytest.mark.long
 def test_what_a_source_has_written_in_the_place_of_what_it_lost_counts_as_not_copied(
-    folder: Path,
-    old: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    folder: Path, old: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
-    recount_here(monkeypatch)
     this = place(Pair(folder, old, backup, unique), DEFAULT)
     for mark in "ab":
         write(old, this.orders, mark, range(10))
@@ -225,14 +212,9 @@ def test_what_a_source_has_written_in_the_place_of_what_it_lost_counts_as_not_co
 
 @pytest.mark.long
 def test_a_group_whose_home_was_truncated_and_written_on_is_stuck(
-    folder: Path,
-    old: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    folder: Path, old: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """It has read the records of a branch that is lost there, and none of the other one."""
-    recount_here(monkeypatch)
     this, late = place(Pair(folder, old, backup, unique), DEFAULT), unique("late")
     there = this.there.model_copy(update={"groups": (this.group, late)})
     back = reverse_flow(there)
@@ -260,10 +242,7 @@ def test_a_group_whose_home_was_truncated_and_written_on_is_stuck(
     assert [one.offset for one in groups[late].partitions] == [5, 9]
 
 
-def test_a_planned_failover_reads_nothing_again(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recount_here(monkeypatch)
+def test_a_planned_failover_reads_nothing_again(pair: Pair) -> None:
     this = place(pair, "DefaultReplicationPolicy")
     remote = f"{pair.folder.name}.{this.orders}"
     write(pair.primary, this.orders, "a", range(20))
@@ -293,10 +272,7 @@ def test_a_planned_failover_reads_nothing_again(
     assert f"1 of 1 groups may start on {this.there.target.alias}" in text
 
 
-def test_a_group_in_use_and_one_without_offsets_there_are_named(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recount_here(monkeypatch)
+def test_a_group_in_use_and_one_without_offsets_there_are_named(pair: Pair) -> None:
     this = place(pair, "DefaultReplicationPolicy")
     stuck = pair.unique("stuck")
     write(pair.primary, this.orders, "a", range(4))
@@ -318,8 +294,7 @@ def test_a_group_in_use_and_one_without_offsets_there_are_named(
     )
 
 
-def test_the_command_line_fails_over_and_back(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    recount_here(monkeypatch)
+def test_the_command_line_fails_over_and_back(pair: Pair) -> None:
     this = place(pair, "IdentityReplicationPolicy")
     texts = write(pair.primary, this.orders, "a", range(4))
     commit_alone(pair.primary, this.group, at(this.orders, 1, 1))
@@ -366,10 +341,7 @@ def test_a_group_that_the_file_names_and_the_source_lacks_is_named_before_the_ni
     assert f"There is no group {misspelt} on {flow.source.alias}." in tried.stderr
 
 
-def test_a_group_goes_back_where_nobody_has_written_under_the_topics_names(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recount_here(monkeypatch)
+def test_a_group_goes_back_where_nobody_has_written_under_the_topics_names(pair: Pair) -> None:
     orders, group = pair.unique("orders"), pair.unique("app")
     create_topic(pair.primary.bootstrap, orders, PARTITIONS)
     there = pair.flow([orders], into=pair.unique("backup"), groups=[group])
@@ -389,9 +361,8 @@ def test_a_group_goes_back_where_nobody_has_written_under_the_topics_names(
 
 
 def test_no_group_passes_what_others_wrote_there_before_anything_was_copied_back(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
+    pair: Pair,
 ) -> None:
-    recount_here(monkeypatch)
     this = place(pair, "IdentityReplicationPolicy")
     there = this.there.model_copy(update={"sync_group_offsets_enabled": True})
     write(pair.primary, this.orders, "a", range(4))
@@ -418,10 +389,9 @@ def test_no_group_passes_what_others_wrote_there_before_anything_was_copied_back
 
 @pytest.mark.parametrize("is_down", [False, True], ids=["asked", "source-down"])
 def test_a_group_that_reads_copies_of_the_other_clusters_topic_goes_on_in_that_topic(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch, is_down: bool
+    pair: Pair, is_down: bool
 ) -> None:
     """Active/active, or a second failover: B's own records count as read as far as they were read on A."""
-    recount_here(monkeypatch)
     this, alone, outside = place(pair, DEFAULT), pair.unique("app"), pair.topic("audit")
     there = this.there.model_copy(update={"groups": (this.group, alone)})
     orders, copy = this.orders, f"{there.target.alias}.{this.orders}"
@@ -449,10 +419,7 @@ def test_a_group_that_reads_copies_of_the_other_clusters_topic_goes_on_in_that_t
 
 
 @pytest.mark.long
-def test_a_group_that_would_miss_records_there_is_stuck(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recount_here(monkeypatch)
+def test_a_group_that_would_miss_records_there_is_stuck(pair: Pair) -> None:
     this = place(pair, DEFAULT)
     remote, lost = f"{pair.folder.name}.{this.orders}", pair.unique("lost")
     there = this.there.model_copy(update={"groups": (this.group, lost)})
@@ -487,10 +454,9 @@ def test_a_group_that_would_miss_records_there_is_stuck(
 
 @pytest.mark.parametrize("runs", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_what_is_gone_from_the_source_since_the_last_run_is_named_and_moves_nothing(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch, runs: int
+    pair: Pair, runs: int
 ) -> None:
     """As when a topic was deleted by mistake, which is why one fails over."""
-    recount_here(monkeypatch)
     this, other, alone = (
         place(pair, DEFAULT),
         pair.topic("other", partitions=2),
@@ -530,10 +496,7 @@ def test_what_is_gone_from_the_source_since_the_last_run_is_named_and_moves_noth
 
 
 @pytest.mark.long
-def test_another_cluster_behind_the_alias_does_not_say_what_groups_have_read(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recount_here(monkeypatch)
+def test_another_cluster_behind_the_alias_does_not_say_what_groups_have_read(pair: Pair) -> None:
     this = place(pair, DEFAULT)
     write(pair.primary, this.orders, "a", range(4))
     commit_alone(pair.primary, this.group, at(this.orders, 1, 1))
@@ -552,9 +515,8 @@ def test_another_cluster_behind_the_alias_does_not_say_what_groups_have_read(
 
 
 def test_a_group_that_reads_only_what_no_flow_copies_is_stuck_where_it_is_asked_for(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
+    pair: Pair,
 ) -> None:
-    recount_here(monkeypatch)
     this, audit = place(pair, DEFAULT), pair.topic("audit")
     nameless = f"{this.there.target.alias}.never"
     create_topic(pair.primary.bootstrap, nameless)
@@ -576,9 +538,8 @@ def test_a_group_that_reads_only_what_no_flow_copies_is_stuck_where_it_is_asked_
 
 @pytest.mark.long
 def test_a_group_of_unused_and_of_expired_partitions_is_ready_with_the_source_and_without(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
+    pair: Pair,
 ) -> None:
-    recount_here(monkeypatch)
     this = place(pair, DEFAULT)
     topic = pair.topic("mixed", partitions=3)
     there = this.there.model_copy(update={"topics": (topic,)})
@@ -601,10 +562,7 @@ def test_a_group_of_unused_and_of_expired_partitions_is_ready_with_the_source_an
 
 
 @pytest.mark.long
-def test_a_share_group_stays_one_when_only_the_ledger_knows_it(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recount_here(monkeypatch)
+def test_a_share_group_stays_one_when_only_the_ledger_knows_it(pair: Pair) -> None:
     this = place(pair, DEFAULT)
     there = this.there.model_copy(update={"sync_group_offsets_enabled": True})
     write(pair.primary, this.orders, "a", range(8))

@@ -203,11 +203,11 @@ def test_without_a_word_on_it_copying_begins_at_the_end_as_it_did(
 
 
 def test_a_written_file_is_for_its_owner_alone_and_never_written_over(
-    mirror_maker: MirrorMaker, primary: KafkaCluster, backup: KafkaCluster
+    pair: Pair, mirror_maker: MirrorMaker
 ) -> None:
     files = {
-        "sources": [mirror_maker.file("west.properties", primary, EARLIEST)],
-        "target": mirror_maker.file("target.properties", backup),
+        "sources": [mirror_maker.file("west.properties", pair.primary, EARLIEST)],
+        "target": mirror_maker.file("target.properties", pair.backup),
     }
     written = mirror_maker.folder / "flows.properties"
     arguments = ("--whitelist=orders", "--write-config", written)
@@ -222,11 +222,11 @@ def test_a_written_file_is_for_its_owner_alone_and_never_written_over(
 
 @pytest.mark.parametrize("twice", ["two sources", "source and target"])
 def test_each_file_names_a_cluster_of_its_own(
-    mirror_maker: MirrorMaker, primary: KafkaCluster, backup: KafkaCluster, twice: str
+    pair: Pair, mirror_maker: MirrorMaker, twice: str
 ) -> None:
-    sources = [mirror_maker.file("west.properties", primary)]
-    target = mirror_maker.file("target.properties", backup)
-    again = mirror_maker.file("again.properties", primary)
+    sources = [mirror_maker.file("west.properties", pair.primary)]
+    target = mirror_maker.file("target.properties", pair.backup)
+    again = mirror_maker.file("again.properties", pair.primary)
     again.write_text(again.read_text().replace("127.0.0.1", "localhost"))
     if twice == "two sources":
         sources.append(again)

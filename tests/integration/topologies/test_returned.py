@@ -16,17 +16,13 @@ from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.segments import cut_log
 from tests.support.records.builders import Record, create_topic, produce, recreate_topic
-from tests.support.runs.flows import (
-    copy_now,
-    copy_planned,
-    failures,
-    ledger_rows,
-    plan_now,
-)
+from tests.support.runs.flows import copy_now, copy_planned, failures, ledger_rows, plan_now
 from tests.support.runs.killing import Fate, Killed, fated
 from tests.support.runs.pair import Pair
-from tests.support.runs.proof import recount_here, verified
+from tests.support.runs.proof import prove
 from tests.support.runs.topologies import values
+
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 IDENTITY = "IdentityReplicationPolicy"
 
@@ -62,8 +58,7 @@ def write(broker: KafkaCluster, topic: str, *texts: str) -> None:
 
 def copy(flow: Flow, run: str) -> dict[str, int]:
     """Copy and prove one run; why its offsets are no records on the target."""
-    assert failures(copy_now(flow, run)) == []
-    assert verified(flow, run).state == "verified"
+    assert prove(flow, run).state == "verified"
     reasons: dict[str, int] = {}
     for row in ledger_rows(flow):
         assert row["end"] - row["start"] == row["records"] + sum(row["reasons"].values())  # type: ignore[operator, attr-defined]
@@ -73,38 +68,30 @@ def copy(flow: Flow, run: str) -> dict[str, int]:
     return reasons
 
 
-def test_records_of_both_sides_are_on_both_sides_once(
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    there: Flow,
-    orders: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    recount_here(monkeypatch)
+def test_records_of_both_sides_are_on_both_sides_once(pair: Pair, there: Flow, orders: str) -> None:
     back = reverse_flow(there)
-    write(primary, orders, "a0", "a1")
-    write(backup, orders, "b0")
+    write(pair.primary, orders, "a0", "a1")
+    write(pair.backup, orders, "b0")
     assert copy(there, "1-there") == {}
     assert copy(back, "1-back") == {"returned": 2, "control": 1}
-    write(primary, orders, "a2")
-    write(backup, orders, "b1", "b2")
+    write(pair.primary, orders, "a2")
+    write(pair.backup, orders, "b1", "b2")
     assert copy(there, "2-there") == {"returned": 1, "control": 1}
     assert copy(back, "2-back") == {"returned": 1, "control": 1}
 
-    assert values(primary, orders) == ["a0", "a1", "b0", "a2", "b1", "b2"]
-    assert values(backup, orders) == ["b0", "a0", "a1", "b1", "b2", "a2"]
+    assert values(pair.primary, orders) == ["a0", "a1", "b0", "a2", "b1", "b2"]
+    assert values(pair.backup, orders) == ["b0", "a0", "a1", "b1", "b2", "a2"]
     for flow in (there, back, there, back):
         copy(flow, "still")
-    assert len(values(primary, orders)) == len(values(backup, orders)) == 6
+    assert len(values(pair.primary, orders)) == len(values(pair.backup, orders)) == 6
     assert [row.lag for row in lag(there)] == [0]
 
 
 @pytest.mark.long
 def test_what_applications_wrote_after_the_log_was_cut_back_is_copied(
-    pair: Pair, target: Broker, orders: str, monkeypatch: pytest.MonkeyPatch
+    pair: Pair, target: Broker, orders: str
 ) -> None:
     """The opposite flow's ledger still names the offsets at which its own records were."""
-    recount_here(monkeypatch)
     create_topic(target.bootstrap, orders)
     there = _both_ways(replace(pair, backup=target), orders)
     back = reverse_flow(there)
@@ -124,37 +111,27 @@ def test_what_applications_wrote_after_the_log_was_cut_back_is_copied(
 
 @pytest.mark.long
 def test_many_returned_records_are_passed_over_and_accounted_for(
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    there: Flow,
-    orders: str,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, there: Flow, orders: str
 ) -> None:
-    recount_here(monkeypatch)
     there = there.model_copy(update={"fetch_max_bytes": 20_000, "join_batches_below": 0})
-    write(primary, orders, *(f"a{number:0100}" for number in range(5_000)))
+    write(pair.primary, orders, *(f"a{number:0100}" for number in range(5_000)))
     copy(there, "there")
-    write(backup, orders, "b0")
-    write(primary, orders, "later")
+    write(pair.backup, orders, "b0")
+    write(pair.primary, orders, "later")
     copy(there, "again")
-    write(backup, orders, "b1")
+    write(pair.backup, orders, "b1")
 
     assert copy(reverse_flow(there), "back") == {"returned": 5_001, "control": 2}
-    assert values(primary, orders)[-3:] == ["later", "b0", "b1"]
+    assert values(pair.primary, orders)[-3:] == ["later", "b0", "b1"]
 
 
 @pytest.mark.long
 def test_what_the_opposite_flow_aborted_is_no_reason_to_leave_anything_out(
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    there: Flow,
-    orders: str,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, there: Flow, orders: str
 ) -> None:
-    recount_here(monkeypatch)
-    write(primary, orders, "a0")
+    write(pair.primary, orders, "a0")
     copy(there, "there")
-    producer = Producer({"bootstrap.servers": backup.bootstrap, "transactional.id": orders})
+    producer = Producer({"bootstrap.servers": pair.backup.bootstrap, "transactional.id": orders})
     producer.init_transactions()
     for text, ending in (("void", producer.abort_transaction), ("b0", producer.commit_transaction)):
         producer.begin_transaction()
@@ -163,13 +140,13 @@ def test_what_the_opposite_flow_aborted_is_no_reason_to_leave_anything_out(
         ending()
 
     assert copy(reverse_flow(there), "back") == {"returned": 1, "aborted": 1, "control": 3}
-    assert values(primary, orders) == ["a0", "b0"]
+    assert values(pair.primary, orders) == ["a0", "b0"]
 
 
 def test_a_topic_stays_left_out_whole_unless_the_flow_says_otherwise(
-    primary: KafkaCluster, backup: KafkaCluster, there: Flow, orders: str
+    pair: Pair, there: Flow, orders: str
 ) -> None:
-    write(primary, orders, "a0")
+    write(pair.primary, orders, "a0")
     copy_now(there)
     back = reverse_flow(there).model_copy(update={"on_returned_records": "skip"})
     reasons = {skip.topic: skip.reason for skip in plan_now(back).remarks.skipped}
@@ -179,20 +156,20 @@ def test_a_topic_stays_left_out_whole_unless_the_flow_says_otherwise(
 
 
 def test_a_topic_into_which_the_opposite_flow_has_copied_nothing_is_no_copy(
-    primary: KafkaCluster, backup: KafkaCluster, there: Flow, orders: str
+    pair: Pair, there: Flow, orders: str
 ) -> None:
     """As after a failback where no application has written on the other cluster."""
     plain = there.model_copy(update={"on_returned_records": "skip"})
     back = reverse_flow(there)
     for run, texts in (("empty", ()), ("first", ("a0",))):
-        write(primary, orders, *texts)
+        write(pair.primary, orders, *texts)
         copy_now(plain, run)
         copy_now(back, f"{run}-back")
         remarks = plan_now(plain, f"{run}-again").remarks
         assert orders not in {it.topic for it in (*remarks.refused, *remarks.skipped)}
         assert [row.topic for row in lag(plain)] == [orders]
 
-    write(backup, orders, "b0")
+    write(pair.backup, orders, "b0")
     copy_now(back, "second-back")
     (refused,) = plan_now(plain, "second").remarks.refused
     assert "itself are copied to it" in refused.reason
@@ -215,33 +192,22 @@ def test_a_topic_that_a_third_flow_brought_back_is_left_out_whole(
     assert orders in {skip.topic for skip in plan_now(reverse_flow(there)).remarks.skipped}
 
 
-def test_a_recreated_topic_is_no_copy_any_more(
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    there: Flow,
-    orders: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    recount_here(monkeypatch)
-    write(primary, orders, "a0")
+def test_a_recreated_topic_is_no_copy_any_more(pair: Pair, there: Flow, orders: str) -> None:
+    write(pair.primary, orders, "a0")
     copy_now(there)
-    recreate_topic(backup, orders)
-    write(backup, orders, "b0")
+    recreate_topic(pair.backup, orders)
+    write(pair.backup, orders, "b0")
     assert copy(reverse_flow(there), "back") == {}
-    assert values(primary, orders) == ["a0", "b0"]
+    assert values(pair.primary, orders) == ["a0", "b0"]
 
 
 def test_a_ledger_that_cannot_be_read_leaves_the_topic_out(
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    there: Flow,
-    orders: str,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, there: Flow, orders: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def deny(*_: object) -> None:
         raise AccessDenied("No right.")
 
-    write(primary, orders, "a0")
+    write(pair.primary, orders, "a0")
     copy_now(there)
     monkeypatch.setattr(opposite_flow, "require_settled", deny)
     plan = plan_now(reverse_flow(there))
@@ -252,7 +218,6 @@ def test_a_ledger_that_cannot_be_read_leaves_the_topic_out(
 def test_what_a_killed_run_has_written_with_its_offsets_came_from_there_too(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recount_here(monkeypatch)
     topic = pair.topic("preserved")
     there = pair.flow(
         [topic], into=pair.unique("backup"), offsets="preserved", replication_policy_class=IDENTITY

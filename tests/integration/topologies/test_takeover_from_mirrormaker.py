@@ -50,18 +50,11 @@ from tests.support.records.builders import (
 )
 from tests.support.records.mirror_topics import commit, positions_of_mirrormaker_2
 from tests.support.runs.command_line import Called, ferry
-from tests.support.runs.flows import (
-    assert_same,
-    copy_now,
-    failures,
-    ledger_of,
-    plan_now,
-    remote,
-)
+from tests.support.runs.flows import assert_same, copy_now, failures, ledger_of, plan_now, remote
 from tests.support.runs.pair import Pair
-from tests.support.runs.proof import NO_SPARK, recount_here, verified
+from tests.support.runs.proof import NO_SPARK, prove, recount_here, verified
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("without_spark")]
 
 
 def take_over(flow: Flow, settle_s: float = 1.5) -> dict[str, TopicHandover]:
@@ -119,7 +112,6 @@ def seen(target: KafkaCluster, topic: str) -> dict[int, list[ConsumedRecord]]:
 def test_killed_in_mid_stream_it_is_gone_on_with_and_given_back(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recount_here(monkeypatch)
     live, transactions, foreign = (
         pair.unique("live"),
         pair.unique("transactions"),
@@ -305,9 +297,8 @@ def test_what_it_wrote_twice_after_a_crash_of_its_own_counts_once(pair: Pair) ->
 
 
 def test_a_replay_of_a_compacted_topic_that_did_not_catch_up_is_gone_on_with_where_it_stopped(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
+    pair: Pair,
 ) -> None:
-    recount_here(monkeypatch)
     topic = pair.unique("replayed")
     flow = pair.flow([topic])
     now = int(time.time() * 1000)
@@ -323,8 +314,7 @@ def test_a_replay_of_a_compacted_topic_that_did_not_catch_up_is_gone_on_with_whe
 
     assert take_over(flow, settle_s=0)[topic].state == "taken over"
 
-    assert failures(copy_now(flow)) == []
-    verified(flow, "run-1")
+    prove(flow)
     assert latest_of(pair.backup, remote(flow, topic)) == latest_of(pair.primary, topic)
 
 
@@ -394,10 +384,7 @@ def test_a_topic_that_still_grows_is_not_taken_over(
 
 
 @pytest.mark.long
-def test_what_was_not_verified_is_not_built_upon(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recount_here(monkeypatch)
+def test_what_was_not_verified_is_not_built_upon(pair: Pair) -> None:
     topic = pair.unique("unverified")
     flow = left_by_mirrormaker_2(pair, topic, 5, 3)
     assert take_over(flow, settle_s=0)[topic].state == "taken over"
@@ -424,9 +411,8 @@ def test_what_was_not_verified_is_not_built_upon(
 
 @pytest.mark.parametrize("is_exactly_once", [False, True], ids=["at-least-once", "exactly-once"])
 def test_what_others_write_after_a_takeover_is_named_where_nothing_is_new(
-    is_exactly_once: bool, pair: Pair, monkeypatch: pytest.MonkeyPatch
+    is_exactly_once: bool, pair: Pair
 ) -> None:
-    recount_here(monkeypatch)
     topic = pair.unique("after")
     flow = pair.flow([topic])
     now = int(time.time() * 1000)
@@ -461,9 +447,8 @@ def test_what_others_write_after_a_takeover_is_named_where_nothing_is_new(
 
 
 def test_what_was_copied_since_the_hand_back_and_is_deleted_there_is_not_copied_twice(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
+    pair: Pair,
 ) -> None:
-    recount_here(monkeypatch)
     topic = pair.unique("expired")
     flow = left_by_mirrormaker_2(pair, topic, 5, 5)
     copy = remote(flow, topic)
@@ -574,9 +559,8 @@ def test_a_broker_that_gives_nothing_does_not_say_that_there_is_nothing(
 
 
 def test_what_a_mirrormaker_1_has_put_into_other_partitions_is_neither_backfilled_nor_passed_by_a_group(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
+    pair: Pair,
 ) -> None:
-    recount_here(monkeypatch)
     topic, mirror_maker = pair.unique("spread"), pair.unique("mirror-maker")
     group, caught_up = pair.unique("application"), pair.unique("caught-up")
     now = int(time.time() * 1000)
@@ -598,8 +582,7 @@ def test_what_a_mirrormaker_1_has_put_into_other_partitions_is_neither_backfille
     (taken,) = Takeover(flow, settle_s=0).from_mirrormaker1(mirror_maker)
     assert taken.state == "taken over", taken.reason
     pair.produce(topic, [Record(value=b"new", timestamp=now, partition=i) for i in range(2)])
-    assert failures(copy_now(flow)) == []
-    verified(flow, "run-1")
+    prove(flow)
 
     # What the group has not read of the second partition lies in the first one.
     assert Run(flow, "backfill").plan(RunOptions(window=Window(0, 2**62))).ranges == ()
@@ -608,9 +591,8 @@ def test_what_a_mirrormaker_1_has_put_into_other_partitions_is_neither_backfille
 
 
 def test_what_others_write_to_partitions_that_the_source_of_a_spread_topic_lacks_is_named(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
+    pair: Pair,
 ) -> None:
-    recount_here(monkeypatch)
     topic, mirror_maker = pair.unique("wider"), pair.unique("mirror-maker")
     now = int(time.time() * 1000)
     sent = [Record(value=b"%d" % i, timestamp=now + i, partition=0) for i in range(6)]
@@ -627,8 +609,7 @@ def test_what_others_write_to_partitions_that_the_source_of_a_spread_topic_lacks
     )
     (taken,) = Takeover(flow, settle_s=0).from_mirrormaker1(mirror_maker)
     assert taken.state == "taken over", taken.reason
-    assert failures(copy_now(flow)) == []
-    verified(flow, "run-1")
+    prove(flow)
     (again,) = Takeover(flow, settle_s=0).from_mirrormaker1(mirror_maker)
     assert again.state == "up to date", again.reason
 
@@ -648,13 +629,7 @@ def read_topics(cluster: KafkaCluster) -> set[str]:
 
 @contextmanager
 def mirror_maker_1(
-    folder: Path,
-    source: KafkaCluster,
-    target: KafkaCluster,
-    group: str,
-    topic: str,
-    *,
-    keyed: bool,
+    folder: Path, source: KafkaCluster, target: KafkaCluster, group: str, topic: str, *, keyed: bool
 ) -> Iterator[None]:
     """Kafka 3.9's own first MirrorMaker while the block lasts; ended in order, so that it commits.
 

@@ -37,7 +37,7 @@ from tests.support.records.builders import (
 from tests.support.records.groups import commit_alone
 from tests.support.records.offsets import assert_same_offsets
 from tests.support.runs.flows import assert_same, copy_now, plan_now
-from tests.support.runs.proof import recount_here, verified
+from tests.support.runs.proof import verified
 from tests.support.runs.topologies import (
     Clusters,
     between,
@@ -52,6 +52,8 @@ from tests.support.runs.topologies import (
     write_flows,
 )
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 IDENTITY = "replication.policy.class = IdentityReplicationPolicy"
 ADOPT = "on.foreign.records = adopt"
@@ -128,10 +130,7 @@ def test_aggregation(folder: Path, clusters: Clusters) -> None:
     assert values(c, "B.orders") == ["b0", "b1"]
 
 
-def test_aggregation_into_one_topic(
-    folder: Path, clusters: Clusters, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recount_here(monkeypatch)
+def test_aggregation_into_one_topic(folder: Path, clusters: Clusters) -> None:
     a, b, c = clusters.values()
     flows = between(folder, clusters, ["A->C", "B->C"], IDENTITY, ADOPT)
     for number in range(2):
@@ -153,9 +152,8 @@ def test_aggregation_into_one_topic(
 
 @pytest.mark.long
 def test_what_no_ledger_knows_is_another_clients_in_a_shared_topic_too(
-    folder: Path, clusters: Clusters, monkeypatch: pytest.MonkeyPatch
+    folder: Path, clusters: Clusters
 ) -> None:
-    recount_here(monkeypatch)
     a, b, c = clusters.values()
     flows = between(folder, clusters, ["A->C", "B->C"], IDENTITY, ADOPT)
     write(a, "orders", "a0")
@@ -197,11 +195,8 @@ def test_fan_out(folder: Path, clusters: Clusters) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("offsets", ["translated", "preserved"])
-def test_a_chain(
-    folder: Path, clusters: Clusters, monkeypatch: pytest.MonkeyPatch, offsets: str
-) -> None:
+def test_a_chain(folder: Path, clusters: Clusters, offsets: str) -> None:
     """What was copied by transactions is copied on: markers in between, and the proof holds."""
-    recount_here(monkeypatch)
     a, b, c = clusters.values()
     flows = between(folder, clusters, ["A->B", "B->C"], f"offsets = {offsets}")
     for number in range(2):
@@ -244,26 +239,31 @@ def two_files(folder: Path, clusters: Clusters, *lines: str) -> tuple[Flow, ...]
     return there, back
 
 
-@pytest.mark.short("records-Identity", "records-a user's class", "empty topics-renamed")
+RECORDS = ("1", "2")
+KEPT = {"orders", "payments"}
+
+
 @pytest.mark.parametrize(
-    ("lines", "of_a", "of_b"),
+    ("lines", "of_a", "of_b", "texts"),
     [
-        ([], {"orders", "bee.payments"}, {"payments", "A.orders"}),
-        ([IDENTITY], {"orders", "payments"}, {"orders", "payments"}),
+        pytest.param(
+            *([], {"orders", "bee.payments"}, {"payments", "A.orders"}, RECORDS),
+            marks=pytest.mark.long,
+        ),
+        ([IDENTITY], KEPT, KEPT, RECORDS),
         (
             ["topics.rename = orders:shop, payments:bills"],
             {"orders", "bills"},
             {"payments", "shop"},
+            (),
         ),
         (
             ["replication.policy.class = kafka_ferry.plan.topics.replication_policy.KeptNames"],
-            {"orders", "payments"},
-            {"orders", "payments"},
+            *(KEPT, KEPT, RECORDS),
         ),
     ],
-    ids=["Default", "Identity", "renamed", "a user's class"],
+    ids=["Default", "Identity", "renamed, empty topics", "a user's class"],
 )
-@pytest.mark.parametrize("texts", [("1", "2"), ()], ids=["records", "empty topics"])
 def test_topics_do_not_go_back_whatever_names_and_aliases_say(
     folder: Path,
     clusters: Clusters,
@@ -410,9 +410,8 @@ def test_a_ledger_without_positions_is_noted(folder: Path, clusters: Clusters) -
 
 
 def test_latest_copies_what_comes_after_the_first_run_and_all_that_appears_later(
-    folder: Path, clusters: Clusters, monkeypatch: pytest.MonkeyPatch
+    folder: Path, clusters: Clusters
 ) -> None:
-    recount_here(monkeypatch)
     a, b, _ = clusters.values()
     flows = between(folder, clusters, ["A->B"], "A.consumer.auto.offset.reset = latest")
     write(a, "orders", "old")
@@ -440,10 +439,7 @@ def test_latest_copies_what_comes_after_the_first_run_and_all_that_appears_later
 
 
 @pytest.mark.long
-def test_latest_with_preserved_offsets(
-    folder: Path, clusters: Clusters, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recount_here(monkeypatch)
+def test_latest_with_preserved_offsets(folder: Path, clusters: Clusters) -> None:
     a, b, _ = clusters.values()
     lines = ["A.consumer.auto.offset.reset = latest", "offsets = preserved"]
     flows = between(folder, clusters, ["A->B"], *lines)

@@ -19,7 +19,7 @@ from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.segments import rewrite
 from tests.support.records.builders import Record, create_topic, delete_before, produce
 from tests.support.runs.flows import make_flow, remote
-from tests.support.runs.pair import Unique
+from tests.support.runs.pair import Pair, Unique
 from tests.support.runs.proof import report_of
 
 SECRETS = {"config_providers": ["env"], "transform_secrets": {"salt": "${env:FERRY_SALT}"}}
@@ -85,22 +85,17 @@ def with_crc(batch: bytes) -> bytes:
 
 @pytest.mark.long
 def test_what_a_rule_gives_no_more_is_found_though_the_target_has_what_was_sent(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    spark: SparkSource,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, spark: SparkSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    filtered, masked = unique("filtered"), unique("masked")
+    filtered, masked = pair.unique("filtered"), pair.unique("masked")
     for topic in (filtered, masked):
-        create_topic(primary.bootstrap, topic)
-        produce(primary.bootstrap, topic, [Record(key=b"ab"[i % 2 :][:1]) for i in range(10)])
+        create_topic(pair.primary.bootstrap, topic)
+        pair.produce(topic, [Record(key=b"ab"[i % 2 :][:1]) for i in range(10)])
     rules = [
         {"topics": [filtered], "where": "cast(key as string) = secret('salt')"},
         {"topics": [masked], "set": {"headers['salt']": "secret('salt')"}},
     ]
-    flow = make_flow(folder, primary, backup, [filtered, masked], transform=rules, **SECRETS)
+    flow = pair.flow([filtered, masked], transform=rules, **SECRETS)
     monkeypatch.setenv("FERRY_SALT", "a")
     this = copied(flow, spark)
     monkeypatch.setenv("FERRY_SALT", "b")
@@ -120,21 +115,21 @@ def test_what_a_rule_gives_no_more_is_found_though_the_target_has_what_was_sent(
 
 @pytest.mark.long
 def test_a_range_that_the_source_has_no_more_is_never_counted_as_evaluated(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
+    pair: Pair, spark: SparkSource
 ) -> None:
-    there, gone, off = unique("there"), unique("gone"), unique("off")
+    there, gone, off = pair.unique("there"), pair.unique("gone"), pair.unique("off")
     for topic in (there, gone, off):
-        create_topic(primary.bootstrap, topic)
-        produce(primary.bootstrap, topic, [Record(key=b"%d" % i) for i in range(10)])
+        create_topic(pair.primary.bootstrap, topic)
+        pair.produce(topic, [Record(key=b"%d" % i) for i in range(10)])
     rule = {"topics": ["there.*", "gone.*"], "set": {"value": "key"}}
     flow = make_flow(
-        folder,
-        *(primary, backup, [there, gone, off]),
+        pair.folder,
+        *(pair.primary, pair.backup, [there, gone, off]),
         transform=[rule],
         certificates_enabled=True,
     )
     this = copied(flow, spark)
-    delete_before(primary, gone, 10)
+    delete_before(pair.primary, gone, 10)
 
     # The step mirror does it while its Spark runs, so that verify needs none.
     this.read_back(spark)

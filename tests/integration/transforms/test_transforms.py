@@ -141,10 +141,7 @@ def test_fields_and_headers_are_masked_and_everything_else_stays_byte_for_byte(
         },
         "drop": ["value.ip", "headers['cookie']"],
     }
-    secrets = {
-        "config.providers": ["env"],
-        "transform.secrets": {"salt": "${env:FERRY_SALT}"},
-    }
+    secrets = {"config.providers": ["env"], "transform.secrets": {"salt": "${env:FERRY_SALT}"}}
     flow = pair.flow([topic], transform=[rule], **secrets)
 
     report = run_all(flow, "run-1", spark).report()
@@ -281,11 +278,7 @@ def test_a_changed_rule_is_in_the_plan_and_holds_from_where_the_ledger_says(
     (change,) = second.stored_plan().rules
     assert (change.rule, change.before) == (0, flow.transform[0].fingerprint())
     assert second.stored_plan().changes == {"transform_rules_to_change": 1}
-    assert [it.key for it in pair.copied(flow, topic)[0]] == [
-        b"a",
-        b"a",
-        b"b",
-    ]
+    assert [it.key for it in pair.copied(flow, topic)[0]] == [b"a", b"a", b"b"]
     told = {(row["start"], row["transform"]) for row in ledger_rows(flow)}
     assert told == {(0, flow.transform[0].fingerprint()), (2, "")}
 

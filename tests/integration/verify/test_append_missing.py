@@ -28,8 +28,10 @@ from tests.support.records.histories import named, told, values
 from tests.support.runs.command_line import ferry
 from tests.support.runs.flows import copy_more, copy_now, failures, ledger_of, make_flow, remote
 from tests.support.runs.pair import Unique
-from tests.support.runs.proof import NO_SPARK, recount_here
+from tests.support.runs.proof import NO_SPARK
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 
 def lose(target: Broker, *remote_topics: str, part: str = "run-2") -> None:
@@ -64,13 +66,8 @@ def judged(flow: Flow, run: str) -> None:
 
 @pytest.mark.long
 def test_what_an_open_transaction_hides_is_not_missing(
-    folder: Path,
-    primary: KafkaCluster,
-    target: Broker,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    folder: Path, primary: KafkaCluster, target: Broker, unique: Unique
 ) -> None:
-    recount_here(monkeypatch)
     topic = unique("hidden")
     create_topic(primary.bootstrap, topic)
     flow = make_flow(folder, primary, target, [topic])
@@ -100,7 +97,6 @@ def test_what_was_lost_is_appended_once_and_proved_and_each_map_knows_it(
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    recount_here(monkeypatch)
     topic, kept, compacted = unique("lost"), unique("preserved"), unique("compacted")
     flow = make_flow(folder, primary, target, [topic, kept, compacted], offsets={kept: "preserved"})
     create_topic(primary.bootstrap, topic)
@@ -199,13 +195,8 @@ def test_what_was_lost_is_appended_once_and_proved_and_each_map_knows_it(
 
 @pytest.mark.long
 def test_what_the_source_no_longer_has_stays_missing_and_what_was_changed_is_refused(
-    folder: Path,
-    primary: KafkaCluster,
-    target: Broker,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    folder: Path, primary: KafkaCluster, target: Broker, unique: Unique
 ) -> None:
-    recount_here(monkeypatch)
     topic, other = unique("half"), unique("other")
     flow = make_flow(folder, primary, target, [topic, other])
     for one in (topic, other):

@@ -16,7 +16,6 @@ from tests.support.records.builders import (
     create_topic,
     delete_before,
     produce,
-    recreate_topic,
     set_config,
 )
 from tests.support.records.histories import named
@@ -105,25 +104,6 @@ def test_every_planted_fault_is_found_and_nothing_else(clusters: Clusters, uniqu
     )
 
 
-def test_retention_is_told_apart_from_loss_by_the_logs_starts(
-    clusters: Clusters, unique: Unique
-) -> None:
-    gone, cut = unique("gone"), unique("cut")
-    for topic in (gone, cut):
-        clusters.write(clusters.source, topic, [records(100)])
-        clusters.write(clusters.target, topic, [records(100)[:60] + records(100)[61:]])
-    delete_before(clusters.source, gone, 40)
-    delete_before(clusters.target, cut, 30)
-
-    report = clusters.report(gone)
-    assert faults(report) == {("missing", 0, 60, 0, -1, ())}
-    assert report["partitions"][0]["counts"]["expired"] == 40
-    assert any("source's retention has deleted" in told for told in report["statements"])
-    report = clusters.report(cut)
-    assert faults(report) == {("missing", 0, 60, 0, -1, ())}
-    assert report["partitions"][0]["counts"]["removed"] == 30
-
-
 def test_what_the_targets_cleaner_alone_has_removed_is_missing(
     clusters: Clusters, unique: Unique
 ) -> None:
@@ -152,25 +132,6 @@ def test_nothing_is_never_called_the_same(clusters: Clusters, unique: Unique) ->
     report = clusters.report(gone, to=unique("absent"))
     assert (report["status"], report["state"]) == (7, "not compared")
     assert "target has no topic" in report["skipped"][0]["reason"]
-
-
-def test_a_recreated_source_leaves_foreign_records_and_a_recreated_target_missing_ones(
-    clusters: Clusters, unique: Unique
-) -> None:
-    source, target = unique("source"), unique("target")
-    for topic in (source, target):
-        clusters.write(clusters.source, topic, [records(50)])
-        clusters.write(clusters.target, topic, [records(50)])
-    newer = [replace(record, timestamp=FIRST_MS + 500_000) for record in records(70)[50:]]
-    recreate_topic(clusters.source, source)
-    produce(clusters.source.bootstrap, source, newer)
-    produce(clusters.target.bootstrap, source, newer)
-    recreate_topic(clusters.target, target)
-    for cluster in (clusters.source, clusters.target):
-        produce(cluster.bootstrap, target, newer)
-
-    assert faults(clusters.report(source)) == {("foreign", 0, -1, 0, n, ()) for n in range(50)}
-    assert faults(clusters.report(target)) == {("missing", 0, n, 0, -1, ()) for n in range(50)}
 
 
 def test_transactions_that_were_aborted_count_only_where_all_is_read(
@@ -261,22 +222,6 @@ def test_compacted_topics_are_compared_by_the_latest_records_of_their_keys(
     assert any("latest record of each key" in told for told in report["statements"])
 
 
-def test_times_that_the_target_has_replaced_are_not_compared(
-    clusters: Clusters, unique: Unique
-) -> None:
-    topic = unique("append-time")
-    clusters.write(clusters.source, topic, [records(30)])
-    create_topic(clusters.target.bootstrap, topic, message_timestamp_type="LogAppendTime")
-    produce(clusters.target.bootstrap, topic, records(30))
-
-    report = clusters.report(topic)
-
-    assert report["status"] == 0
-    assert any("Timestamps were not compared" in told for told in report["statements"])
-    window = clusters.report(topic, "--from", "2023-01-01")
-    assert (window["status"], window["state"]) == (7, "not compared")
-
-
 def test_a_flows_own_policy_pairs_its_topics(pair: Pair) -> None:
     topic, lone = pair.unique("orders"), pair.unique("lone")
     file = write_flow(pair.folder, pair.primary, pair.backup, [topic, lone])
@@ -323,7 +268,6 @@ def test_topics_that_the_flow_leaves_out_because_they_came_from_its_target_are_n
     produce(pair.backup.bootstrap, own, named("own", 20))
     # Only the cluster's id tells: by their names they are of some other cluster.
     folder = pair.folder / pair.unique("back")
-    folder.mkdir()
     topics = [own, f".*{topic}"]
     file = write_flow(folder, pair.backup, pair.primary, topics, into=pair.unique("elsewhere"))
     back = load_flow(file)

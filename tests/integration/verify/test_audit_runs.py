@@ -161,8 +161,7 @@ def test_an_audit_that_was_killed_continues_where_it_was(
 
 def mirror(flow: Flow, source: KafkaCluster, target: KafkaCluster, folder: Path) -> MirrorMaker2:
     ways = one_way(
-        *(flow.source.alias, source.bootstrap),
-        *(flow.target.alias, target.bootstrap, flow.topics),
+        *(flow.source.alias, source.bootstrap), *(flow.target.alias, target.bootstrap, flow.topics)
     )
     return MirrorMaker2(folder / "mm2", ways)
 

@@ -47,16 +47,11 @@ from tests.support.records.builders import (
     recreate_topic,
 )
 from tests.support.runs.command_line import Called, ferry
-from tests.support.runs.flows import (
-    copy_now,
-    copy_planned,
-    failures,
-    make_flow,
-    plan_now,
-    remote,
-)
+from tests.support.runs.flows import copy_now, copy_planned, failures, make_flow, plan_now, remote
 from tests.support.runs.pair import Pair, Unique
-from tests.support.runs.proof import NO_SPARK, recount_here, report_of, verified
+from tests.support.runs.proof import NO_SPARK, prove, report_of, verified
+
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 
 @pytest.fixture
@@ -72,8 +67,7 @@ def key(folder: Path) -> Ed25519PrivateKey:
 
 
 @pytest.fixture
-def flow(pair: Pair, key: Ed25519PrivateKey, monkeypatch: pytest.MonkeyPatch) -> Flow:
-    recount_here(monkeypatch)
+def flow(pair: Pair, key: Ed25519PrivateKey) -> Flow:
     topic = pair.topic("certified", partitions=2)
     return pair.flow(
         [topic],
@@ -87,8 +81,7 @@ def certified(flow: Flow, primary: KafkaCluster, run: str, records: int = 10) ->
     """The serial of the certificate of a run that copies and proves some records; 0 for none."""
     (topic,) = flow.topics
     produce(primary.bootstrap, topic, [Record(value=b"%d" % i) for i in range(records)])
-    assert not failures(copy_now(flow, run))
-    return verified(flow, run).proof.certificate
+    return prove(flow, run).proof.certificate
 
 
 def faults(flow: Flow, folder: Path) -> list[str]:
@@ -414,9 +407,8 @@ def test_a_span_is_exported_for_people_who_have_neither_clusters_nor_kafka_ferry
 @pytest.mark.long
 @pytest.mark.usefixtures("key")
 def test_what_a_source_has_written_in_the_place_of_what_it_lost_has_no_certificate_until_it_is_copied(
-    folder: Path, tmp_path: Path, unique: Unique, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, unique: Unique
 ) -> None:
-    recount_here(monkeypatch)
     topic = unique("parted")
     with own_pair(tmp_path / "own") as (source, target):
         flow = make_flow(
@@ -429,8 +421,7 @@ def test_what_a_source_has_written_in_the_place_of_what_it_lost_has_no_certifica
         create_topic(source.bootstrap, topic)
         for _ in range(2):
             produce(source.bootstrap, topic, [Record(value=b"lost")] * 5)
-        assert not failures(copy_now(flow, "run-1"))
-        verified(flow, "run-1")
+        prove(flow)
         assert isinstance(source, Broker)
         source.stop()
         cut_log(source, topic, 5)
@@ -458,13 +449,10 @@ def moment(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()
 
 
-def test_a_range_is_read_back_and_compared_with_its_certificate(
-    flow: Flow, primary: KafkaCluster, backup: KafkaCluster
-) -> None:
+def test_a_range_is_read_back_and_compared_with_its_certificate(pair: Pair, flow: Flow) -> None:
     (topic,) = flow.topics
-    produce(primary.bootstrap, topic, [Record(value=b"%d" % i, partition=0) for i in range(10)])
-    assert not failures(copy_now(flow, "run-1"))
-    verified(flow, "run-1")
+    pair.produce(topic, [Record(value=b"%d" % i, partition=0) for i in range(10)])
+    prove(flow)
     place = (TopicPartition(topic, 0), 7)
 
     def told() -> ReadBack:
@@ -482,37 +470,40 @@ def test_a_range_is_read_back_and_compared_with_its_certificate(
     with pytest.raises(FerryError, match="No certificate names the offset 10"):
         list(read_back(flow, find_certificates(flow), [(place[0], 10)]))
 
-    delete_before(backup, remote(flow, topic), 3)
+    delete_before(pair.backup, remote(flow, topic), 3)
     assert told().note == "3 records have expired: its digest cannot be compared."
-    recreate_topic(backup, remote(flow, topic), 2)
+    recreate_topic(pair.backup, remote(flow, topic), 2)
     assert "does not have it any more" in told().fault
     assert ferry(*asked, f"{topic}-0:7").returncode == 7
 
 
-def test_a_range_is_read_back_without_kafka_ferry(
-    flow: Flow, folder: Path, primary: KafkaCluster, backup: KafkaCluster
-) -> None:
+def test_a_range_is_read_back_without_kafka_ferry(pair: Pair, flow: Flow) -> None:
     (topic,) = flow.topics
     for codec in ("none", "gzip"):
         some = [Record(b"%d" % i, b"v", (("h", b"1"),), partition=0) for i in range(10)]
-        produce(primary.bootstrap, topic, some, compression=codec)
-    assert not failures(copy_now(flow, "run-1"))
-    verified(flow, "run-1")
+        pair.produce(topic, some, compression=codec)
+    prove(flow)
     (one,) = find_certificates(flow).all
-    (folder / "1.jsonl").write_bytes(one.content())
+    (pair.folder / "1.jsonl").write_bytes(one.content())
 
     def checked(*more: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "docs/examples/check_range.py", str(folder / "public.pem")]
-        command += [str(folder / "1.jsonl"), f"{topic}-0:7", "--target", backup.bootstrap, *more]
+        command = [sys.executable, "docs/examples/check_range.py", str(pair.folder / "public.pem")]
+        command += [
+            str(pair.folder / "1.jsonl"),
+            f"{topic}-0:7",
+            "--target",
+            pair.backup.bootstrap,
+            *more,
+        ]
         return subprocess.run(
             command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=120
         )
 
-    whole = checked("--source", primary.bootstrap)
+    whole = checked("--source", pair.primary.bootstrap)
     assert whole.returncode == 0, whole
     assert f"20 records, digest {one.ranges()[0]['digest']}" in whole.stdout
     assert "20 of 20 records compared" in whole.stdout
-    delete_before(backup, remote(flow, topic), 10)
+    delete_before(pair.backup, remote(flow, topic), 10)
     less = checked()
     assert (less.returncode, "the target has 10 of its 20 records" in less.stdout) == (1, True), (
         less
@@ -549,10 +540,7 @@ def test_openssl_confirms_a_signature(flow: Flow, folder: Path, primary: KafkaCl
     assert "Signature Verified Successfully" in done.stdout
 
 
-def test_a_run_writes_a_certificate_only_if_it_is_asked_to(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recount_here(monkeypatch)
+def test_a_run_writes_a_certificate_only_if_it_is_asked_to(pair: Pair) -> None:
     topic = pair.topic("uncertified")
     flow = pair.flow([topic])
 
@@ -593,10 +581,7 @@ def test_a_certificate_in_the_state_folder_deletes_no_others(
     for run in ("run-1", "run-2", "run-3"):
         certified(flow, primary, run)
     *_, second, third = find_certificates(flow).all
-    forged = json.loads(third.line) | {
-        "serial": 4,
-        "pruned": {"through": 2, "hash": second.digest},
-    }
+    forged = json.loads(third.line) | {"serial": 4, "pruned": {"through": 2, "hash": second.digest}}
     save_file(flow_state(flow), replace(third, line=json.dumps(forged).encode(), signature=None))
 
     certified(flow, primary, "run-4")

@@ -39,12 +39,9 @@ from tests.support.records.builders import Record, create_topic, delete_before, 
 from tests.support.records.histories import named
 from tests.support.runs.flows import copy_now, failures, ledger_of, plan_now, remote
 from tests.support.runs.pair import Pair
-from tests.support.runs.proof import recount_here, verified
+from tests.support.runs.proof import prove, verified
 
-
-@pytest.fixture(autouse=True)
-def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    recount_here(monkeypatch)
+pytestmark = pytest.mark.usefixtures("without_spark", "short_waits")
 
 
 @dataclass(frozen=True)
@@ -83,8 +80,7 @@ class Begun:
 def begun(pair: Pair) -> Begun:
     topic = pair.topic("orders", named("first", 10))
     flow = pair.flow([topic])
-    assert not failures(copy_now(flow))
-    verified(flow, "run-1")
+    prove(flow)
     (known,) = ledger_of(flow).ranges(since=0, of_run="")
     return Begun(pair, flow, topic, known.copied)
 
@@ -127,23 +123,30 @@ _FORGED: dict[str, Callable[[Begun], Entry]] = {
 }
 
 
-@pytest.mark.parametrize("kind", _FORGED)
-def test_a_record_outside_of_a_transaction_stops_the_flow_by_name_and_can_be_set_aside(
-    begun: Begun, kind: str
+def test_records_outside_of_a_transaction_stop_the_flow_by_name_and_can_be_set_aside(
+    begun: Begun,
 ) -> None:
-    flow = begun.flow
-    begun.forge(_FORGED[kind](begun))
+    flow, ledger = begun.flow, LedgerRecords(begun.flow)
+    for forged in _FORGED.values():
+        begun.forge(forged(begun))
 
-    for run in ("run-2", "run-3"):
+    def assert_stopped(kind: str, run: str) -> None:
         with pytest.raises(LedgerError, match=f"type {kind} for .* belongs to no transaction"):
             plan_now(flow, run)
-    (record,) = LedgerRecords(flow).listed()
-    assert "another client has written it" in record.why
 
-    LedgerRecords(flow).set_aside([record.offset], "forged")
+    first, *_, last = _FORGED
+    for run in ("run-2", "run-3"):
+        assert_stopped(first, run)
+    listed = ledger.listed()
+    assert len(listed) == len(_FORGED)
+    assert all("another client has written it" in record.why for record in listed)
+
+    offsets = [record.offset for record in listed]
+    ledger.set_aside(offsets[:-1], "forged")
+    assert_stopped(last, "run-4")
+    ledger.set_aside(offsets[-1:], "forged")
     begun.pair.produce(begun.topic, named("second", 5))
-    assert not failures(copy_now(flow, "run-4"))
-    verified(flow, "run-4")
+    prove(flow, "run-5")
     begun.pair.assert_same(flow, begun.topic)
 
 
@@ -159,6 +162,7 @@ def test_what_lies_in_a_ledger_before_the_flow_begins_is_not_believed(pair: Pair
 
 
 @pytest.mark.parametrize("reason", ["aborted", "filtered", "compacted", "copied"])
+@pytest.mark.short("compacted", "copied")
 def test_a_range_by_another_transactional_id_fails_every_run_by_name(
     begun: Begun, reason: str
 ) -> None:
@@ -221,8 +225,7 @@ def test_in_a_shared_topic_another_flows_ledger_explains_only_what_its_writers_w
     """A record of any client is explained by no claim that the client, or another one, has put into a ledger."""
     topic = pair.topic("shared", named("first", 5))
     flow = pair.flow([topic], on_foreign_records="adopt")
-    assert not failures(copy_now(flow))
-    verified(flow, "run-1")
+    prove(flow)
     place = TopicPartition(remote(flow, topic), 0)
     (known,) = ledger_of(flow).ranges(since=0, of_run="")
     end = known.copied.target_end + 1

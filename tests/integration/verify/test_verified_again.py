@@ -21,7 +21,9 @@ from tests.support.records.mirror_topics import positions_of_mirrormaker_2
 from tests.support.runs.command_line import ferry
 from tests.support.runs.flows import copy_more, ledger_of, make_flow, remote
 from tests.support.runs.pair import Unique
-from tests.support.runs.proof import NO_SPARK, recount_here, report_of, verified
+from tests.support.runs.proof import NO_SPARK, report_of, verified
+
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 DAY_MS = 24 * 3_600_000
 
@@ -47,7 +49,6 @@ def test_a_record_that_is_lost_after_its_proof_is_found_when_its_turn_comes(
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    recount_here(monkeypatch)
     translated, preserved = unique("translated"), unique("preserved")
     flow = make_flow(
         folder,
@@ -139,7 +140,6 @@ def test_a_batch_that_is_damaged_after_its_proof_is_named_and_new_records_are_pr
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    recount_here(monkeypatch)
     topic = unique("damaged")
     create_topic(primary.bootstrap, topic)
     flow = make_flow(folder, primary, target, [topic], verify_everything_within="30 days")
@@ -157,13 +157,8 @@ def test_a_batch_that_is_damaged_after_its_proof_is_named_and_new_records_are_pr
 
 @pytest.mark.long
 def test_what_was_taken_over_is_read_back_like_what_the_flow_has_copied(
-    folder: Path,
-    primary: KafkaCluster,
-    target: Broker,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    folder: Path, primary: KafkaCluster, target: Broker, unique: Unique
 ) -> None:
-    recount_here(monkeypatch)
     cut, replaced, first = unique("cut"), unique("replaced"), now_ms()
     flow = make_flow(folder, primary, target, [cut, replaced])
     copied = [Record(value=b"%d" % i, timestamp=first + i) for i in range(300)]

@@ -6,8 +6,7 @@ import itertools
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kafka_ferry.wire.connections import connection as product
@@ -15,11 +14,11 @@ from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.connections.responses import decode_response, response_class_of
 from tests.simulation.adversary import Adversary
 from tests.simulation.brokers.cluster import SimCluster
+from tests.simulation.brokers.messages import name_of
 from tests.simulation.brokers.requests import HANDLERS, answer
-from tests.simulation.strikes import Lost, Unanswered
+from tests.simulation.fault import Lost, Unanswered
 from tests.simulation.world import Killed, World
 
-_UNKNOWN_KEYS: Final = 200
 _VERSIONS: Final = {name: newest for name, newest in product._SPOKEN.items() if name in HANDLERS}
 
 
@@ -101,8 +100,8 @@ class SimConnection(Connection):
         return self._cluster.frozen.get(self._node, 0.0) > self._world.now
 
     def _pass(self, ready: Callable[[], bool], least: float) -> int:
-        self._world.wait(None, least)
-        if not self._world.wait(ready, self._slice) and not ready():
+        self._wait_alive(None, least)
+        if not self._wait_alive(ready, self._slice) and not ready():
             raise TimeoutError
         return 1
 
@@ -120,7 +119,7 @@ class SimConnection(Connection):
     def send(self, request: Any, *, newest: int | None = None) -> int:
         """See ``Connection``: the broker handles it a moment later, whatever becomes of this side."""
         if request.API_VERSION is None:
-            version = _VERSIONS[request.name.removesuffix("Request")]
+            version = _VERSIONS[name_of(request)]
             request.API_VERSION = version if newest is None else min(version, newest)
         if self._broken or self.closed:
             with self._as_unreachable():
@@ -128,8 +127,7 @@ class SimConnection(Connection):
         self._world.count_request()
         process = self._world.current.process
         dies = self._network.adversary.before_send(self._cluster, request, process)
-        with self._closed_by_death():
-            self._world.wait(None)
+        self._wait_alive(None, 0.0)
         self._in_flight.append(request)
         self._used_at = time.monotonic()
         self._schedule(request)
@@ -176,7 +174,7 @@ class SimConnection(Connection):
         if self._answers:
             self._used_at = time.monotonic()
             return self._answers.popleft()
-        with self._as_unreachable(), self._closed_by_death():
+        with self._as_unreachable():
             if not self._answers:
                 self._wait(
                     lambda: self._pass(lambda: self._is_readable or self.closed, 0.0),
@@ -187,11 +185,10 @@ class SimConnection(Connection):
         self._used_at = time.monotonic()
         return self._answers.popleft()
 
-    @contextmanager
-    def _closed_by_death(self) -> Iterator[None]:
-        """Let nobody use a connection of a process that was killed."""
+    def _wait_alive(self, ready: Callable[[], bool] | None, seconds: float) -> bool:
+        """``World.wait``; where the process is killed meanwhile, it closes the connection."""
         try:
-            yield
+            return self._world.wait(ready, seconds)
         except Killed:
             self.close()
             raise

@@ -8,7 +8,7 @@ from typing import Any, Final
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import error_codes as errors
 from tests.simulation.brokers.cluster import UNKNOWN_TOPIC, SimCluster
-from tests.simulation.brokers.coordinators import Committed, Offsets
+from tests.simulation.brokers.coordinators import PRODUCER_EPOCH, TXN_STATE, Committed, Offsets
 from tests.simulation.brokers.messages import (
     Fields,
     by_topic,
@@ -99,9 +99,9 @@ def txn_offset_commit(cluster: SimCluster, _: int, request: Any) -> Fields:
     if known is None or known.producer != request.producer_id:
         code = errors.INVALID_PRODUCER_ID_MAPPING
     elif known.epoch != request.producer_epoch:
-        code = 47
+        code = PRODUCER_EPOCH
     elif known.state != "Ongoing" or request.group_id not in known.groups:
-        code = 48
+        code = TXN_STATE
     elif (
         sum(len(it.metadata) + len(tp.topic) + 60 for tp, it in offsets.items())
         > cluster.offset_bytes

@@ -18,7 +18,6 @@ PRODUCER_MAPPING: Final = 49
 CONCURRENT: Final = 51
 FENCED: Final = 90
 TXN_TIMEOUT: Final = 50
-UNSTABLE: Final = 88
 _MARKERS_S: Final = 0.002
 
 
@@ -39,7 +38,7 @@ class Transaction:
 
     Attributes:
         state: Kafka's name of it.
-        number: counts transactions and fences, so that a late happening finds that it is late.
+        number: counts transactions and fences, so that a late event finds that it is late.
         last_epoch: the epoch that may still ask for the one after it (KIP-360, KIP-588); -1 for none.
     """
 

@@ -227,9 +227,10 @@ class Log:
         later = [it for it in self.epochs if it[0] > epoch]
         return before[-1][0], later[0][1] if later else self.end
 
-    def read(self, offset: int, limit: int, *, committed: bool) -> bytes:
-        """The batches from the one that holds ``offset`` on, at least one."""
-        end, pieces, size = (self.stable if committed else self.end), [], 0
+    def read(self, offset: int, limit: int, *, committed: bool) -> tuple[bytes, int]:
+        """The batches from the one that holds ``offset`` on, at least one, and where they end."""
+        end, at, size = self.stable if committed else self.end, offset, 0
+        pieces: list[bytes] = []
         for it in self.stored:
             if it.next <= offset:
                 continue
@@ -237,13 +238,12 @@ class Log:
                 break
             pieces.append(it.bytes)
             size += len(it.bytes)
-        return b"".join(pieces)
+            at = it.next
+        return b"".join(pieces), at
 
-    def aborted_in(self, offset: int, records: bytes) -> list[Aborted]:
-        """The aborted transactions in what was read from ``offset`` on, as ``TransactionIndex`` lists them."""
-        end, found = offset, []
-        for batch in split_batches(records):
-            end = batch.header.next_offset
+    def aborted_in(self, offset: int, end: int) -> list[Aborted]:
+        """The aborted transactions in ``[offset, end)`` of what was read, as ``TransactionIndex`` lists them."""
+        found = []
         for it in self.aborted:
             if it.marker >= offset and it.first < end:
                 found.append(it)

@@ -67,16 +67,15 @@ def _fetched(log: Log, asked: Any, room: list[int], *, committed: bool) -> Field
         return _refused(errors.OFFSET_OUT_OF_RANGE)
     first = room[0] == max(room)
     limit = min(asked.partition_max_bytes, room[0])
-    records = log.read(at, limit, committed=committed)
+    records, end = log.read(at, limit, committed=committed)
     if not first and len(records) > max(limit, 0):
-        records = b""
+        records, end = b"", at
     if records:
         room.insert(0, room[0] - len(records))
     fields["records"] = records
     if committed:
         fields["aborted_transactions"] = [
-            {"producer_id": it.producer, "first_offset": it.first}
-            for it in log.aborted_in(at, records)
+            {"producer_id": it.producer, "first_offset": it.first} for it in log.aborted_in(at, end)
         ]
     return fields
 

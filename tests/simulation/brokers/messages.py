@@ -14,57 +14,43 @@ from kafka_ferry.wire.connections.responses import response_class_of
 from tests.simulation.brokers.cluster import SimCluster
 from tests.simulation.brokers.log import Log
 
-_OF_COORDINATORS: Final = frozenset(
-    {"InitProducerId", "AddOffsetsToTxn", "EndTxn", "OffsetFetch", "FindCoordinator"}
-)
 Fields = Mapping[str, Any]
+# By class: kafka-python looks a name up in the message's definition each time.
+_NAMES: Final[dict[Any, str]] = {}
+
+
+def name_of(request: Any) -> str:
+    """The protocol's name of a request: "Fetch"."""
+    kind = request.__class__
+    if kind not in _NAMES:
+        _NAMES[kind] = request.name.removesuffix("Request")
+    return _NAMES[kind]
 
 
 def unapplied(request: Any) -> Any:
     """An answer of the right shape, of a request that has no effect."""
-    version = request.API_VERSION
-    name, kind = request.name.removesuffix("Request"), response_class_of(request.__class__)
-    if name == "Produce":
-        return message(
-            kind,
-            version,
-            {
-                "responses": [
-                    {
-                        "name": it.name,
-                        "partition_responses": [
-                            {"index": part.index, "base_offset": -1} for part in it.partition_data
-                        ],
-                    }
-                    for it in request.topic_data
-                ]
-            },
-        )
-    if name == "AddPartitionsToTxn":
-        topics = [
-            {
-                "name": it.name,
-                "results_by_partition": [{"partition_index": number} for number in it.partitions],
-            }
-            for it in request.v3_and_below_topics
-        ]
-        return message(kind, version, {"results_by_topic_v3_and_below": topics})
-    if name in ("TxnOffsetCommit", "OffsetCommit", "CreateTopics"):
-        entry = "partition_index" if name != "CreateTopics" else ""
-        topics = [
-            {"name": it.name}
-            | (
-                {"partitions": [{entry: of.partition_index} for of in it.partitions]}
-                if entry
-                else {}
-            )
-            for it in request.topics
-        ]
-        return message(kind, version, {"topics": topics})
-    if name in _OF_COORDINATORS:
-        fields: dict[str, Any] = {"topics": []} if name == "OffsetFetch" else {}
-        return message(kind, version, fields)
-    raise AssertionError(name)
+
+    def blank(_: TopicPartition, __: Any) -> Fields:
+        return {}
+
+    match name := name_of(request):
+        case "Produce":
+            names = ("index", "name", "partition_data", "partition_responses")
+            fields = {"responses": each(request.topic_data, lambda *_: {"base_offset": -1}, *names)}
+        case "AddPartitionsToTxn":
+            into, topics = "results_by_partition", request.v3_and_below_topics
+            fields = {"results_by_topic_v3_and_below": each(topics, blank, into=into)}
+        case "TxnOffsetCommit" | "OffsetCommit":
+            fields = {"topics": each(request.topics, blank)}
+        case "CreateTopics":
+            fields = {"topics": [{"name": it.name} for it in request.topics]}
+        case "OffsetFetch":
+            fields = {"topics": []}
+        case "InitProducerId" | "AddOffsetsToTxn" | "EndTxn" | "FindCoordinator":
+            fields = {}
+        case _:
+            raise AssertionError(name)
+    return message(response_class_of(request.__class__), request.API_VERSION, fields)
 
 
 def with_code(answer: Any, code: int) -> Any:
@@ -104,54 +90,45 @@ def message(kind: Any, version: int | None, fields: Fields) -> Any:
     return made
 
 
-def _filled(kind: Any, version: int | None, fields: Fields) -> dict[str, Any]:
-    given = dict(fields)
-    for name, (inner, is_array) in _inner(kind).items():
+def _part(kind: Any, version: int | None, fields: Fields) -> Any:
+    """A part of a message, as its class makes it, without looking at each field of it."""
+    defaults, inner_kinds, tagged = _layout(kind, version)
+    given = {**defaults, **fields}
+    for name, inner, is_array in inner_kinds:
         value = given.get(name)
-        if value is not None:
+        if value:
             given[name] = (
                 [_part(inner, version, it) for it in value]
                 if is_array
                 else _part(inner, version, value)
             )
-    return given
-
-
-def _part(kind: Any, version: int | None, fields: Fields) -> Any:
-    """A part of a message, as its class makes it, without looking at each field of it."""
-    given = _filled(kind, version, fields)
     if version is None:
         return kind(**given)
-    defaults, tagged = _defaults(kind, version)
     part = kind.__new__(kind)
     part._version, part.unknown_tags = version, None
-    part.tags = (tagged & given.keys() or None) if tagged else None
-    for name, default in defaults:
-        if name not in given:
-            setattr(part, name, default)
+    part.tags = (tagged & fields.keys() or None) if tagged else None
     for name, value in given.items():
         setattr(part, name, value)
     return part
 
 
 @cache
-def _defaults(kind: Any, version: int) -> tuple[list[tuple[str, Any]], set[str]]:
-    """The fields that a version of a message's part has, with their defaults, and which of them have tags."""
-    fields = kind._struct._fields
+def _layout(
+    kind: Any, version: int | None
+) -> tuple[dict[str, Any], list[tuple[str, Any, bool]], set[str]]:
+    """A message's part: its fields' defaults, the parts in it, each with whether it is a list, and what has tags."""
+    fields = [
+        it for it in kind._struct._fields if version is not None and it.for_version_q(version)
+    ]
     return (
-        [(it.name, it.default) for it in fields if it.for_version_q(version)],
+        {it.name: it.default for it in fields},
+        [
+            (name, it.data_class, it.is_struct_array())
+            for name, it in kind.fields.items()
+            if it.is_struct() or it.is_struct_array()
+        ],
         {it.name for it in fields if it._tag is not None},
     )
-
-
-@cache
-def _inner(kind: Any) -> dict[str, tuple[Any, bool]]:
-    """By field, the messages in it, and whether it is an array of them."""
-    return {
-        name: (field.data_class, field.is_struct_array())
-        for name, field in kind.fields.items()
-        if field.is_struct() or field.is_struct_array()
-    }
 
 
 def each(
@@ -172,9 +149,10 @@ def each(
         partitions: the request's field with a topic's partitions.
         into: the answer's.
     """
-    answers = []
+    answers: list[Fields] = []
     for topic in topics:
-        its_name, entries = getattr(topic, name), []
+        its_name = getattr(topic, name)
+        entries: list[Fields] = []
         for asked in getattr(topic, partitions):
             at = asked if isinstance(asked, int) else getattr(asked, number)
             entries.append({number: at, **of(TopicPartition(its_name, at), asked)})

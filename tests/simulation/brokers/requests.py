@@ -37,12 +37,10 @@ from tests.simulation.brokers.log_answers import (
     produce,
     write_markers,
 )
-from tests.simulation.brokers.messages import Fields, message, unapplied, with_code
+from tests.simulation.brokers.messages import Fields, message, name_of, unapplied, with_code
 
-_UNKNOWN_TOPIC_ID: Final = 100
 _EXISTS: Final = 36
 _INVALID_PARTITIONS: Final = 37
-_TRANSACTIONAL_ID_NOT_FOUND: Final = 105
 _TOPIC: Final = 2
 _NO_COORDINATOR: Final = 15
 _NOT_COORDINATOR: Final = 16
@@ -63,7 +61,7 @@ Handler = Callable[[SimCluster, int, Any], Fields]
 
 def answer(cluster: SimCluster, node: int, request: Any) -> Any:
     """The answer of a broker."""
-    name = request.name.removesuffix("Request")
+    name = name_of(request)
     kind, version = response_class_of(request.__class__), request.API_VERSION
     key = getattr(request, COORDINATED[name]) if name in COORDINATED else None
     if not key:

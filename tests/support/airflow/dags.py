@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 from kafka_sandbox.cluster import KafkaCluster
 from tests import PROJECT
 from tests.support.runs.flows import write_flow
+
+AddDag = Callable[..., str]
+"""Gives Airflow a flow of topics with options, as ``add_flow``, and waits for its DAG; the DAG's id."""
 
 
 def add_flow(
@@ -28,7 +32,6 @@ def add_flow(
     # A run is due at once, and no second one comes at the next full hour.
     if "schedule_assets" not in options:
         options.setdefault("schedule", "@daily")
-    folder.mkdir()
     written = write_flow(folder, source, target, topics, **options)
     written.rename(configs / f"{folder.name}.yaml")
     have_read()

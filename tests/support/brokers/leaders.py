@@ -73,8 +73,7 @@ def leaders(cluster: KafkaCluster, topic: str) -> dict[int, tuple[int, list[int]
 @contextmanager
 def _admin(cluster: KafkaCluster) -> Iterator[KafkaAdminClient]:
     client = KafkaAdminClient(
-        bootstrap_servers=cluster.bootstrap.split(","),
-        request_timeout_ms=round(TIMEOUT_S * 1000),
+        bootstrap_servers=cluster.bootstrap.split(","), request_timeout_ms=round(TIMEOUT_S * 1000)
     )
     try:
         yield client

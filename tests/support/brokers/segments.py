@@ -177,12 +177,7 @@ def an_old_message_set(
 
 
 def _message(
-    magic: int,
-    offset: int,
-    timestamp: int,
-    key: bytes | None,
-    value: bytes | None,
-    attributes: int,
+    magic: int, offset: int, timestamp: int, key: bytes | None, value: bytes | None, attributes: int
 ) -> bytes:
     builder = LegacyRecordBatchBuilder(magic, 0, 0)
     builder._buffer = bytearray(builder.size_in_bytes(offset, timestamp, key, value))

@@ -41,14 +41,6 @@ def elect_follower(cluster: Brokers, *topics: str) -> None:
         wait_until(lambda topic=topic: _state(cluster, topic) == (FOLLOWER, {LEADER, FOLLOWER}), 60)
 
 
-def elect_instead(cluster: Brokers, leader: int, other: int, *topics: str) -> None:
-    """Kill a leader and start the other replica, which is elected; the old leader stays away."""
-    cluster.brokers[leader].kill()
-    cluster.brokers[other].start().wait_ready()
-    for topic in topics:
-        wait_until(lambda topic=topic: _state(cluster, topic) == (other, {other}), 60)
-
-
 def _state(cluster: Brokers, topic: str) -> tuple[int, set[int]]:
     """The partition's leader and its replicas in sync."""
     with suppress(KafkaException, KeyError):

@@ -256,12 +256,7 @@ def _write(producer: Producer, topic: str, records: Iterable[Record]) -> None:
         partition = {} if record.partition is None else {"partition": record.partition}
         timestamp = {} if record.timestamp is None else {"timestamp": record.timestamp}
         producer.produce(
-            topic,
-            record.value,
-            record.key,
-            headers=list(record.headers),
-            **partition,
-            **timestamp,
+            topic, record.value, record.key, headers=list(record.headers), **partition, **timestamp
         )
         producer.poll(0)
     producer.flush()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -64,9 +64,6 @@ def two_registries(folder: Path) -> Iterator[tuple[SchemaRegistryServer, SchemaR
 def client_of(server: SchemaRegistryServer) -> SchemaRegistryClient:
     """A client that has cached nothing."""
     return SchemaRegistryClient({"url": server.url})
-
-
-Serialize = Callable[[SchemaRegistryClient, str, str, Mapping[str, Any]], bytes]
 
 
 def avro(client: SchemaRegistryClient, topic: str, part: str, value: Mapping[str, Any]) -> bytes:

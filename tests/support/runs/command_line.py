@@ -41,11 +41,7 @@ def ferry_process(*arguments: object, environment: Mapping[str, str] | None = No
     """Calls ``ferry`` with these arguments, in a process of its own; ``environment`` is beside this one's."""
     command = [sys.executable, "-m", "kafka_ferry", *map(str, arguments)]
     done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | (environment or {}),
+        command, capture_output=True, text=True, check=False, env=os.environ | (environment or {})
     )
     return Called(done.returncode, done.stdout, done.stderr)
 

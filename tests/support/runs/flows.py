@@ -50,6 +50,7 @@ def write_flow(
         "emit.heartbeats.enabled": False,
     }
     content |= {name.replace("_", "."): value for name, value in options.items()}
+    folder.mkdir(exist_ok=True)
     file = folder / "flow.yaml"
     # JSON is YAML.
     file.write_text(json.dumps(content, indent=1))

@@ -20,6 +20,7 @@ from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.expectations import judge
 from kafka_ferry.verify.recount import recount_or_reason
 from kafka_ferry.wire import WireCluster
+from tests.support.runs.flows import copy_now, failures
 
 NO_SPARK: Any = lambda: None  # noqa: E731
 """Where a session is asked for and nothing uses it."""
@@ -66,6 +67,16 @@ def verified(flow: Flow, run: str) -> RunReport:
     """
     Run(flow, run).verify(NO_SPARK)
     return report_of(flow, run)
+
+
+def prove(flow: Flow, run: str = "run-1") -> RunReport:
+    """The report of a run that has copied all that is new, without Spark, and is proved.
+
+    Raises:
+        VerificationFailed: if it is not.
+    """
+    assert failures(copy_now(flow, run)) == []
+    return verified(flow, run)
 
 
 def run_all(flow: Flow, run: str, spark: SparkSource) -> Run:

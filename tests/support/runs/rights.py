@@ -227,7 +227,6 @@ class Scene:
         others = f"{self.name}-from-{source}", f"{self.name}-into-{target}"
         alias, into = of_flow if opposite else others
         folder = self.folder / alias
-        folder.mkdir()
         return make_flow(
             folder,
             self.brokers[source],

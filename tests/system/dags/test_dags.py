@@ -88,12 +88,7 @@ def test_the_projects_own_flow_is_a_dag_without_asking_a_broker(load: Load) -> N
     bag = load()
 
     assert bag.import_errors == {}
-    assert sorted(bag.dags) == [
-        f"failback_{FLOW}",
-        f"failover_{FLOW}",
-        DAG_ID,
-        f"plan_{FLOW}",
-    ]
+    assert sorted(bag.dags) == [f"failback_{FLOW}", f"failover_{FLOW}", DAG_ID, f"plan_{FLOW}"]
 
 
 def test_a_dag_runs_the_steps_in_order(load: Load) -> None:
@@ -123,10 +118,7 @@ def test_an_emergency_has_dags_that_are_started_by_hand(load: Load) -> None:
     assert names == [DAG_ID, f"{DAG_ID} (failback)", f"{DAG_ID} (failover)", f"plan_{FLOW}"]
     mirror = back.task_dict["mirror"]
     assert mirror.flow.name == "backup->primary"
-    assert mirror.application_args[3:] == [
-        "primary->backup",
-        "--reverse-flow",
-    ]
+    assert mirror.application_args[3:] == ["primary->backup", "--reverse-flow"]
 
 
 def test_a_flow_that_is_paused_can_be_planned(load: Load) -> None:
@@ -193,11 +185,7 @@ def test_a_timetable_goes_by_the_flows_own_clock(load: Load, configs: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("option", "condition"),
-    [
-        ("", "AssetAll"),
-        ("schedule.assets.when: any\n", "AssetAny"),
-    ],
+    ("option", "condition"), [("", "AssetAll"), ("schedule.assets.when: any\n", "AssetAny")]
 )
 def test_a_flow_may_wait_for_assets(load: Load, configs: Path, option: str, condition: str) -> None:
     waits = "schedule.assets: [backup/left.a, 's3://bucket/b']\n"
@@ -258,11 +246,7 @@ def test_a_run_that_is_started_by_hand_has_a_form(load: Load) -> None:
         {"since": "2026-11-01T00:00:00Z", "until": "2026-11-02T00:00:00+01:00"},
     ):
         stored.params.deep_merge(good).validate()
-    for bad in (
-        {"topics": "orders"},
-        {"dry_run": "yes"},
-        {"rate_limit": "fast"},
-    ):
+    for bad in ({"topics": "orders"}, {"dry_run": "yes"}, {"rate_limit": "fast"}):
         with pytest.raises(ValueError, match="Invalid input"):
             stored.params.deep_merge(bad).validate()
 
@@ -531,7 +515,7 @@ def test_a_flow_that_asks_for_audits_has_a_dag_of_them(configs: Path, load: Load
     assert (audit.task_id, audit.pool, audit.priority_weight) == ("audit", mirrored.pool, 7)
     assert audit.application.endswith("spark_jobs/audit.py")
     assert audit.application_args == [
-        *("--config", str(configs / "left.yaml"), "--flow", "left->right"),
+        *("--config", str(configs / "left.yaml"), "--flow", "left->right")
     ]
 
     (configs / "left.yaml").write_text(GOOD)

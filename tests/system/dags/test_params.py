@@ -137,10 +137,7 @@ def test_a_span_that_is_none_is_refused(
 @pytest.mark.parametrize(
     ("conf", "reason"),
     [
-        (
-            {"untl": "2026-11-21"},
-            r"has 'untl', which its form has not\. Did you mean 'until'\?",
-        ),
+        ({"untl": "2026-11-21"}, r"has 'untl', which its form has not\. Did you mean 'until'\?"),
         ({"TOPICS": ["a"]}, r"has 'TOPICS', .* It has topics, dry_run, verify_all"),
     ],
 )

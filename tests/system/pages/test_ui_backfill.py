@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,8 +14,9 @@ from kafka_sandbox.airflow_api import AirflowApi
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.airflow.browser import People, screenshot
 from tests.support.airflow.dags import have_read
-from tests.support.records.builders import Record, create_topic, produce, read_all
+from tests.support.records.builders import Record, create_topic, read_all
 from tests.support.runs.flows import write_flow
+from tests.support.runs.pair import Pair
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
@@ -44,7 +44,6 @@ def add_flow_by_connection(
     folder: Path, configs: Path, site: str, source: KafkaCluster, target: KafkaCluster, topic: str
 ) -> str:
     """Gives Airflow a flow whose source is a connection; the id of its DAG."""
-    folder.mkdir()
     written = write_flow(
         folder, source, target, [topic], auto_offset_reset="latest", shards=SHARDS, shard_by="size"
     )
@@ -97,20 +96,16 @@ def clear(page: Page, dag_id: str, run_id: str, task_id: str) -> None:
 
 
 def test_a_backfill_is_run_and_a_task_that_failed_is_cleared_without_a_shell(
-    tmp_path: Path,
-    configs: Path,
-    api: AirflowApi,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Callable[[str], str],
-    people: People,
+    pair: Pair, tmp_path: Path, configs: Path, api: AirflowApi, people: People
 ) -> None:
-    source, topic, site = unique("src"), unique("orders"), unique("ferry_site")
+    source, topic, site = pair.unique("src"), pair.unique("orders"), pair.unique("ferry_site")
     wanted = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - 3 * DAY
-    create_topic(primary.bootstrap, topic, PARTITIONS)
+    create_topic(pair.primary.bootstrap, topic, PARTITIONS)
     for day in (wanted - DAY, wanted, wanted + DAY):
-        produce(primary.bootstrap, topic, records_of(day))
-    dag_id = add_flow_by_connection(tmp_path / source, configs, site, primary, backup, topic)
+        pair.produce(topic, records_of(day))
+    dag_id = add_flow_by_connection(
+        tmp_path / source, configs, site, pair.primary, pair.backup, topic
+    )
     api.wait_for_dag(dag_id, 300)
     # The dialogs are higher than a usual window.
     page = people.page(viewport={"width": 1280, "height": 1000})
@@ -120,7 +115,7 @@ def test_a_backfill_is_run_and_a_task_that_failed_is_cleared_without_a_shell(
     wait_until(lambda: "failed" in api.runs(dag_id, "backfill").values(), 300)
     (run_id,) = api.runs(dag_id, "backfill")
 
-    api.add_connection(site, "kafka", {"bootstrap.servers": primary.bootstrap})
+    api.add_connection(site, "kafka", {"bootstrap.servers": pair.primary.bootstrap})
     clear(page, dag_id, run_id, "plan")
     # The dialog is gone before the tasks are cleared.
     wait_until(lambda: api.runs(dag_id, "backfill")[run_id] != "failed", 30)
@@ -128,7 +123,7 @@ def test_a_backfill_is_run_and_a_task_that_failed_is_cleared_without_a_shell(
 
     assert run.state == "success", run.log
     assert api.states(dag_id, run_id, "mirror") == ["success"] * SHARDS, "a task of each shard"
-    parts = read_all(backup.bootstrap, f"{source}.{topic}")
+    parts = read_all(pair.backup.bootstrap, f"{source}.{topic}")
     copied = [record.value for part in parts.values() for record in part]
     assert copied == [str(wanted).encode()] * 20
     page.goto(f"/dags/{dag_id}/runs/{run_id}")

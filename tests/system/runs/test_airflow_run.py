@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -14,12 +13,11 @@ import pytest
 from kafka_ferry.model import TopicPartition
 from kafka_sandbox.airflow import SETTINGS, Airflow
 from kafka_sandbox.airflow_api import AirflowApi
-from kafka_sandbox.cluster import KafkaCluster
-from tests.support.airflow.dags import add_flow
-from tests.support.records.builders import Record, create_topic, produce, read_all
+from tests.support.airflow.dags import AddDag
+from tests.support.records.builders import Record, create_topic, read_all
 from tests.support.records.groups import commit_alone, first_read
 from tests.support.runs.flows import assert_same
-from tests.support.runs.pair import Unique
+from tests.support.runs.pair import Pair
 from tests.support.servers.receivers import UdpReceiver
 from tests.support.waiting import wait_until
 from tests.system.conftest import RETRY_S
@@ -74,21 +72,14 @@ def some_records(count: int) -> list[Record]:
 
 
 def test_a_cleared_mirror_copies_nothing_twice_and_its_groups_fail_over(
-    tmp_path: Path,
-    configs: Path,
-    api: AirflowApi,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    statsd: UdpReceiver,
+    pair: Pair, add_dag: AddDag, api: AirflowApi, statsd: UdpReceiver
 ) -> None:
-    source, topic, group = unique("src"), unique("orders"), unique("billing")
-    create_topic(primary.bootstrap, topic, partitions=4)
-    produce(primary.bootstrap, topic, some_records(2000), compression="lz4")
-    produce(primary.bootstrap, topic, some_records(50), transactional_id=topic, abort=True)
-    commit_alone(primary, group, {TopicPartition(topic, number): 7 for number in range(4)})
-    dag_id = add_flow(tmp_path / source, configs, primary, backup, topic, groups=[group])
-    api.wait_for_dag(dag_id)
+    source, topic, group = pair.folder.name, pair.unique("orders"), pair.unique("billing")
+    create_topic(pair.primary.bootstrap, topic, partitions=4)
+    pair.produce(topic, some_records(2000), compression="lz4")
+    pair.produce(topic, some_records(50), transactional_id=topic, abort=True)
+    commit_alone(pair.primary, group, {TopicPartition(topic, number): 7 for number in range(4)})
+    dag_id = add_dag(topic, groups=[group])
 
     # The timetable starts it, for the hour that has ended.
     run_id = api.unpause_and_find_run(dag_id)
@@ -103,7 +94,7 @@ def test_a_cleared_mirror_copies_nothing_twice_and_its_groups_fail_over(
     first = api.wait(dag_id, run_id)
 
     assert (first.state, first.tasks) == ("success", dict.fromkeys(STEPS, "success")), first.log
-    assert_same(primary, topic, backup, f"{source}.{topic}")
+    assert_same(pair.primary, topic, pair.backup, f"{source}.{topic}")
     assert f"{source}.{topic}" in api.log(dag_id, run_id, "plan")
     assert "2,000" in api.log(dag_id, run_id, "mirror")
     for step in STEPS:
@@ -113,9 +104,9 @@ def test_a_cleared_mirror_copies_nothing_twice_and_its_groups_fail_over(
     again = api.wait(dag_id, run_id)
 
     assert again.state == "success", again.log
-    assert_same(primary, topic, backup, f"{source}.{topic}")
+    assert_same(pair.primary, topic, pair.backup, f"{source}.{topic}")
 
-    runs = tmp_path / source / "state" / f"{source}_to_backup" / "runs"
+    runs = pair.folder / "state" / f"{source}_to_backup" / "runs"
     (report,) = [json.loads(file.read_text()) for file in runs.glob("*/report.json")]
     assert report["records"] == 2000
     gauges = statsd.gauges(f"airflow.kafka_ferry.{source}.backup.")
@@ -132,29 +123,21 @@ def test_a_cleared_mirror_copies_nothing_twice_and_its_groups_fail_over(
 
     assert over.state == "success", over.log
     assert f"READY {group}" in api.log(failover, over.run_id, "failover")
-    _, offset = first_read(backup, group, f"{source}.{topic}")
+    _, offset = first_read(pair.backup, group, f"{source}.{topic}")
     assert offset == 7
 
 
 @pytest.mark.long
 def test_what_airflow_was_killed_in_is_done_after_its_start_and_cannot_be_marked_done_before(
-    tmp_path: Path,
-    configs: Path,
-    airflow: Airflow,
-    api: AirflowApi,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
+    pair: Pair, add_dag: AddDag, airflow: Airflow, api: AirflowApi
 ) -> None:
-    source, topic = unique("src"), unique("orders")
-    create_topic(primary.bootstrap, topic, partitions=2)
+    source, topic = pair.folder.name, pair.unique("orders")
+    create_topic(pair.primary.bootstrap, topic, partitions=2)
     # So slow that Airflow ends the task before it has copied all of it.
     for part in range(10):
-        produce(primary.bootstrap, topic, some_records(200)[part::10])
+        pair.produce(topic, some_records(200)[part::10])
     options = {"schedule": "", "retries": 0, "rate_limit_records": 10, "join_batches_below": 0}
-    dag_id = add_flow(tmp_path / source, configs, primary, backup, topic, **options)
-    api.wait_for_dag(dag_id)
-    api.unpause_and_find_run(dag_id)
+    dag_id = add_dag(topic, **options)
     run_id = api.trigger(dag_id)
 
     # Scheduler, supervisor and task are gone in one moment, and only the task's watcher is left.
@@ -173,27 +156,20 @@ def test_what_airflow_was_killed_in_is_done_after_its_start_and_cannot_be_marked
     done = api.wait(dag_id, run_id)
 
     assert done.state == "success", done.log
-    assert_same(primary, topic, backup, f"{source}.{topic}")
+    assert_same(pair.primary, topic, pair.backup, f"{source}.{topic}")
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("no_spark_connection")
 def test_a_topic_that_cannot_be_copied_is_named_in_the_log_and_the_others_are_copied(
-    tmp_path: Path,
-    configs: Path,
-    api: AirflowApi,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
+    pair: Pair, add_dag: AddDag, api: AirflowApi
 ) -> None:
-    source, good, bad = unique("src"), unique("good"), unique("bad")
+    source, good, bad = pair.folder.name, pair.unique("good"), pair.unique("bad")
     for topic in (good, bad):
-        create_topic(primary.bootstrap, topic)
-        produce(primary.bootstrap, topic, some_records(10))
-    create_topic(backup.bootstrap, f"{source}.{bad}", message_timestamp_type="LogAppendTime")
-    dag_id = add_flow(tmp_path / source, configs, primary, backup, good, bad, schedule="")
-    api.wait_for_dag(dag_id)
-    assert api.unpause_and_find_run(dag_id) is None
+        create_topic(pair.primary.bootstrap, topic)
+        pair.produce(topic, some_records(10))
+    create_topic(pair.backup.bootstrap, f"{source}.{bad}", message_timestamp_type="LogAppendTime")
+    dag_id = add_dag(good, bad, schedule="")
 
     run = api.trigger_and_wait(dag_id)
 
@@ -210,8 +186,8 @@ def test_a_topic_that_cannot_be_copied_is_named_in_the_log_and_the_others_are_co
     assert (group, end) == ("::endgroup::", "::endgroup::")
     assert "1 refused by the plan" in first
     assert "What a plan refuses is refused for the whole run" in last
-    assert_same(primary, good, backup, f"{source}.{good}")
-    assert read_all(backup.bootstrap, f"{source}.{bad}") == {0: []}
+    assert_same(pair.primary, good, pair.backup, f"{source}.{good}")
+    assert read_all(pair.backup.bootstrap, f"{source}.{bad}") == {0: []}
     # Without its connection, the operator that this one extends would look for YARN.
     assert "There is no connection 'spark_default'" in run.log
     assert "--master local[*]" in run.log

@@ -15,11 +15,11 @@ from kafka_ferry_airflow.dags.approval import APPROVED, PLANNED
 from kafka_sandbox.airflow import Airflow
 from kafka_sandbox.airflow_api import AirflowApi
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.airflow.dags import add_flow
+from tests.support.airflow.dags import AddDag
 from tests.support.airflow.page import client, got
-from tests.support.records.builders import Record, create_topic, produce
+from tests.support.records.builders import Record, create_topic
 from tests.support.runs.flows import assert_same
-from tests.support.runs.pair import Unique
+from tests.support.runs.pair import Pair
 from tests.support.waiting import wait_until
 
 FLOWS = "/kafka-ferry/api/flows"
@@ -34,30 +34,13 @@ def topics_of(broker: KafkaCluster) -> set[str]:
 
 @pytest.mark.long
 def test_a_plan_is_carried_out_only_after_a_person_has_approved_it(
-    tmp_path: Path,
-    configs: Path,
-    airflow: Airflow,
-    api: AirflowApi,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
+    pair: Pair, configs: Path, add_dag: AddDag, airflow: Airflow, api: AirflowApi
 ) -> None:
-    source, topic = unique("src"), unique("orders")
-    create_topic(primary.bootstrap, topic, partitions=2)
-    produce(primary.bootstrap, topic, [Record(key=b"%d" % number) for number in range(100)])
-    dag_id = add_flow(
-        tmp_path / source,
-        configs,
-        primary,
-        backup,
-        topic,
-        schedule="",
-        approval="changes",
-        certificates_enabled=True,
-    )
-    api.wait_for_dag(dag_id)
-    api.unpause_and_find_run(dag_id)
-    before = topics_of(backup)
+    source, topic = pair.folder.name, pair.unique("orders")
+    create_topic(pair.primary.bootstrap, topic, partitions=2)
+    pair.produce(topic, [Record(key=b"%d" % number) for number in range(100)])
+    dag_id = add_dag(topic, schedule="", approval="changes", certificates_enabled=True)
+    before = topics_of(pair.backup)
 
     # Rejected: the run fails by name, at once, and the target is as it was.
     run_id = api.trigger(dag_id)
@@ -80,7 +63,7 @@ def test_a_plan_is_carried_out_only_after_a_person_has_approved_it(
     ]
     assert set(others) == {"upstream_failed"}
     assert f"rejected the plan of {source}->backup: nothing was changed or copied" in rejected.log
-    assert topics_of(backup) == before
+    assert topics_of(pair.backup) == before
 
     # Planned again, in the same run, and approved: it does what it has shown.
     api.clear(dag_id, run_id, "plan")
@@ -89,38 +72,30 @@ def test_a_plan_is_carried_out_only_after_a_person_has_approved_it(
     approved = api.wait(dag_id, run_id)
 
     assert approved.state == "success", approved.log
-    assert_same(primary, topic, backup, f"{source}.{topic}")
+    assert_same(pair.primary, topic, pair.backup, f"{source}.{topic}")
     (certificate,) = find_certificates(load_flow(configs / f"{source}.yaml")).all
     assert certificate.header.approved_by == "admin"
 
     # Only records: no user is asked.
-    produce(primary.bootstrap, topic, [Record(key=b"%d" % number) for number in range(50)])
+    pair.produce(topic, [Record(key=b"%d" % number) for number in range(50)])
     unasked = api.trigger(dag_id)
     wait_until(lambda: api.task(dag_id, unasked, "mirror")["state"] in ("success", "failed"), 300)
 
     assert "No approval is needed" in api.log(dag_id, unasked, "approve")
-    assert_same(primary, topic, backup, f"{source}.{topic}")
+    assert_same(pair.primary, topic, pair.backup, f"{source}.{topic}")
     api.end_run(dag_id, unasked)
 
 
 @pytest.mark.long
 def test_an_edited_xcom_neither_approves_a_plan_nor_says_what_a_shard_executes(
-    tmp_path: Path,
-    configs: Path,
-    airflow: Airflow,
-    api: AirflowApi,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
+    pair: Pair, tmp_path: Path, add_dag: AddDag, airflow: Airflow, api: AirflowApi
 ) -> None:
-    source, topic = unique("src"), unique("orders")
-    create_topic(primary.bootstrap, topic, partitions=2)
-    produce(primary.bootstrap, topic, [Record(key=b"%d" % number) for number in range(100)])
+    source, topic = pair.folder.name, pair.unique("orders")
+    create_topic(pair.primary.bootstrap, topic, partitions=2)
+    pair.produce(topic, [Record(key=b"%d" % number) for number in range(100)])
     options = {"schedule": "", "approval": "always", "shards": 2}
-    dag_id = add_flow(tmp_path / source, configs, primary, backup, topic, **options)
-    api.wait_for_dag(dag_id)
-    api.unpause_and_find_run(dag_id)
-    before = topics_of(backup)
+    dag_id = add_dag(topic, **options)
+    before = topics_of(pair.backup)
     trace, program = tmp_path / "trace", tmp_path / "program"
     program.write_text(f'#!/bin/sh\ntouch {trace}\nexec {sys.executable} "$@"\n')
     program.chmod(0o755)
@@ -137,7 +112,7 @@ def test_an_edited_xcom_neither_approves_a_plan_nor_says_what_a_shard_executes(
 
         assert unapproved.tasks["sync_topics"] == "failed"
         assert "the stored plan is not approved" in unapproved.log
-        assert topics_of(backup) == before
+        assert topics_of(pair.backup) == before
 
         api.clear(dag_id, run_id, "plan")
         api.question(dag_id, run_id, "approve")
@@ -149,5 +124,5 @@ def test_an_edited_xcom_neither_approves_a_plan_nor_says_what_a_shard_executes(
         approved = api.wait(dag_id, run_id)
 
     assert approved.state == "success", approved.log
-    assert_same(primary, topic, backup, f"{source}.{topic}")
+    assert_same(pair.primary, topic, pair.backup, f"{source}.{topic}")
     assert not trace.exists()

@@ -9,9 +9,9 @@ import pytest
 
 from kafka_sandbox.airflow_api import AirflowApi
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.airflow.dags import add_flow
-from tests.support.records.builders import Record, create_topic, produce, read_all
-from tests.support.runs.pair import Unique
+from tests.support.airflow.dags import AddDag, add_flow
+from tests.support.records.builders import Record, create_topic, read_all
+from tests.support.runs.pair import Pair
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
@@ -38,42 +38,28 @@ def values(broker: KafkaCluster, topic: str) -> list[bytes | None]:
 
 @pytest.mark.long
 def test_a_backfill_copies_its_intervals_once_beside_the_scheduled_runs_and_tells_whom_it_concerns(
-    tmp_path: Path,
-    configs: Path,
-    api: AirflowApi,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
+    pair: Pair, configs: Path, add_dag: AddDag, api: AirflowApi
 ) -> None:
-    source, topic = unique("src"), unique("orders")
+    source, topic = pair.folder.name, pair.unique("orders")
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     days = [today - number * DAY for number in (6, 5, 4, 3)]
-    create_topic(primary.bootstrap, topic)
+    create_topic(pair.primary.bootstrap, topic)
     for day in days:
-        produce(primary.bootstrap, topic, records_of(day))
+        pair.produce(topic, records_of(day))
     remote = f"{source}.{topic}"
     pool = f"kafka_ferry_{source}"
-    dag_id = add_flow(
-        tmp_path / source,
-        configs,
-        primary,
-        backup,
-        topic,
-        auto_offset_reset="latest",
-        pool=pool,
-    )
+    dag_id = add_dag(topic, auto_offset_reset="latest", pool=pool)
     waiting = add_flow(
-        tmp_path / f"{source}-next",
+        pair.folder / f"{source}-next",
         configs,
-        primary,
-        backup,
+        pair.primary,
+        pair.backup,
         topic,
         schedule_assets=[f"backup/{remote}"],
         # It is about who begins it: what it copies would only take time.
         approval="always",
     )
-    for name in (dag_id, waiting):
-        api.wait_for_dag(name)
+    api.wait_for_dag(waiting)
 
     # A dry run says what would be done, and does nothing of it.
     api.unpause_and_find_run(waiting)
@@ -92,7 +78,7 @@ def test_a_backfill_copies_its_intervals_once_beside_the_scheduled_runs_and_tell
         assert (run.state, set(run.tasks.values())) == ("success", {"success"}), run.log
         assert set(run.tasks) == set(STEPS)
     copied = [str(day).encode() for day in wanted for _ in range(EACH)]
-    assert sorted(map(str, values(backup, remote))) == sorted(map(str, copied))
+    assert sorted(map(str, values(pair.backup, remote))) == sorted(map(str, copied))
 
     ended = api.wait(dag_id, dry)
     assert ended.state == "success"
@@ -128,5 +114,5 @@ def test_a_backfill_copies_its_intervals_once_beside_the_scheduled_runs_and_tell
     again = api.wait(dag_id, backfills[1])
     assert again.state == "success", again.log
     assert "nothing" in api.log(dag_id, backfills[1], "plan")
-    assert sorted(map(str, values(backup, remote))) == sorted(map(str, copied))
+    assert sorted(map(str, values(pair.backup, remote))) == sorted(map(str, copied))
     assert len(api.asset_events(dag_id)) == 3, "what was proved before is no news"

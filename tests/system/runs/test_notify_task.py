@@ -18,11 +18,10 @@ from kafka_sandbox.airflow import Airflow
 from kafka_sandbox.airflow_api import AirflowApi
 from kafka_sandbox.broker import free_port
 from kafka_sandbox.brokers import Brokers
-from kafka_sandbox.cluster import KafkaCluster
 from tests.faults.sides import frozen
-from tests.support.airflow.dags import add_flow
-from tests.support.records.builders import Record, create_topic, produce
-from tests.support.runs.pair import Unique
+from tests.support.airflow.dags import AddDag
+from tests.support.records.builders import Record, create_topic
+from tests.support.runs.pair import Pair
 from tests.support.servers.receivers import HttpReceiver, MailReceiver, http_receiver, mail_receiver
 from tests.support.waiting import wait_until
 
@@ -87,25 +86,20 @@ def kill(api: AirflowApi, dag_id: str, run_id: str, task_id: str) -> None:
 
 @pytest.mark.long
 def test_a_killed_task_is_told_once_to_each_channel_and_then_that_all_is_well(
+    pair: Pair,
     tmp_path: Path,
-    configs: Path,
+    add_dag: AddDag,
     airflow: Airflow,
     api: AirflowApi,
     primary: Brokers,
-    backup: KafkaCluster,
-    unique: Unique,
     web: HttpReceiver,
     mail: MailReceiver,
 ) -> None:
-    source, topic = unique("src"), unique("orders")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, [Record(key=b"%d" % number) for number in range(100)])
+    source, topic = pair.folder.name, pair.unique("orders")
+    create_topic(pair.primary.bootstrap, topic)
+    pair.produce(topic, [Record(key=b"%d" % number) for number in range(100)])
     connect(api, tmp_path, web, mail)
-    dag_id = add_flow(
-        tmp_path / source,
-        configs,
-        primary,
-        backup,
+    dag_id = add_dag(
         topic,
         schedule="",
         retries=0,
@@ -117,8 +111,6 @@ def test_a_killed_task_is_told_once_to_each_channel_and_then_that_all_is_well(
             {"webhook": "ferry_dead", "events": ["recovered"]},
         ],
     )
-    api.wait_for_dag(dag_id)
-    api.unpause_and_find_run(dag_id)
 
     # Killed before anything is known of the run: the library has left no word.
     with ExitStack() as still:

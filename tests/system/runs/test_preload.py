@@ -29,11 +29,7 @@ def imported(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ],
 )
 def test_it_imports_where_tasks_are_forked_from_it(
-    process: str,
-    executor: str,
-    imports: bool,
-    imported: list[str],
-    monkeypatch: pytest.MonkeyPatch,
+    process: str, executor: str, imports: bool, imported: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kafka_ferry_airflow import preload
 

@@ -15,7 +15,7 @@ from kafka_ferry.runs import Run
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.long_topic import RECORDS, a_long_topic, length
 from tests.support.runs.flows import assert_same, ledger_rows, make_flow, plan_now, remote
-from tests.support.runs.pair import Unique
+from tests.support.runs.pair import Pair, Unique
 from tests.support.runs.task_process import JVM, TaskProcess, mirror_task
 from tests.support.waiting import wait_until
 
@@ -91,12 +91,12 @@ def ask_it_to_end(running: TaskProcess) -> None:
 
 @pytest.mark.long
 def test_however_a_mirror_task_ends_spark_ends_with_it_and_a_rerun_completes_the_copy(
-    folder: Path, flow: Flow, primary: KafkaCluster, topic: str, backup: KafkaCluster
+    pair: Pair, flow: Flow, topic: str
 ) -> None:
     plan_now(flow)
     last_words = []
     for end in (kill_the_supervisor, kill_spark, ask_it_to_end):
-        with copying_task(folder, flow, backup, remote(flow, topic)) as running:
+        with copying_task(pair.folder, flow, pair.backup, remote(flow, topic)) as running:
             assert len(running.processes()) > 3  # the task, its watcher, Spark's JVM and Python
 
             end(running)
@@ -106,8 +106,8 @@ def test_however_a_mirror_task_ends_spark_ends_with_it_and_a_rerun_completes_the
             assert Run(flow, "run-1").failure("mirror") is None or end is kill_spark
 
     assert "The task mirror was terminated" in last_words[-1]
-    complete(folder, flow)
-    assert_exact(flow, primary, topic, backup)
+    complete(pair.folder, flow)
+    assert_exact(flow, pair.primary, topic, pair.backup)
 
 
 @pytest.mark.long
@@ -125,10 +125,10 @@ def test_a_mirror_task_that_is_timed_out_ends_with_its_spark_application(
 
 @pytest.mark.long
 def test_an_orphan_that_survives_its_task_is_fenced_by_the_next_one(
-    folder: Path, flow: Flow, primary: KafkaCluster, topic: str, backup: KafkaCluster
+    pair: Pair, flow: Flow, topic: str
 ) -> None:
     plan_now(flow)
-    with copying_task(folder, flow, backup, remote(flow, topic)) as orphan:
+    with copying_task(pair.folder, flow, pair.backup, remote(flow, topic)) as orphan:
         watcher = orphan.find("process_guard.py")
         watcher.kill()
         task = orphan.task
@@ -139,11 +139,11 @@ def test_an_orphan_that_survives_its_task_is_fenced_by_the_next_one(
         for process in spark:
             process.suspend()
 
-        complete(folder, flow)
+        complete(pair.folder, flow)
         for process in spark:
             process.resume()
         psutil.wait_procs(spark, timeout=200)
 
         assert not orphan.processes(), "the orphan goes on"
     assert Run(flow, "run-1").failure("mirror") is None
-    assert_exact(flow, primary, topic, backup)
+    assert_exact(flow, pair.primary, topic, pair.backup)

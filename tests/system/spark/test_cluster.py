@@ -7,18 +7,16 @@ import shutil
 import sys
 import sysconfig
 import venv
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kafka_ferry.config import load_flow
 from kafka_ferry.runs import Run
-from kafka_sandbox.cluster import KafkaCluster
 from tests import PROJECT
 from tests.support.airflow.dags import task_context
-from tests.support.records.builders import Record, create_topic, produce
-from tests.support.runs.flows import assert_same, make_flow, remote
+from tests.support.records.builders import Record
+from tests.support.runs.pair import Pair
 from tests.support.spark.cluster import SparkCluster
 
 pytestmark = pytest.mark.timeout(600)
@@ -56,23 +54,18 @@ def connect(monkeypatch: pytest.MonkeyPatch, cluster: SparkCluster, archive: Pat
 
 @pytest.mark.long
 def test_two_workers_are_sent_the_library_and_its_packages(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Callable[[str], str],
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AIRFLOW_HOME", str(folder / "airflow"))
+    monkeypatch.setenv("AIRFLOW_HOME", str(pair.folder / "airflow"))
     # Airflow reads its environment when it is imported.
     from kafka_ferry_airflow import FerrySparkSubmitOperator, Project  # noqa: PLC0415
 
-    topic = unique("orders")
-    create_topic(primary.bootstrap, topic, partitions=8)
-    produce(primary.bootstrap, topic, [Record(key=b"%d" % i, value=b"v") for i in range(400)])
-    flow = load_flow(Path(make_flow(folder, primary, backup, [topic]).file))
+    topic = pair.topic("orders", partitions=8)
+    pair.produce(topic, [Record(key=b"%d" % i, value=b"v") for i in range(400)])
+    flow = load_flow(Path(pair.flow([topic]).file))
     run = Run(flow, "run-1")
-    with SparkCluster(folder / "spark", workers=2, runs=1) as cluster:
-        connect(monkeypatch, cluster, packed_environment(folder))
+    with SparkCluster(pair.folder / "spark", workers=2, runs=1) as cluster:
+        connect(monkeypatch, cluster, packed_environment(pair.folder))
         run.plan()
         prepared = run.sync_topics()
         # Only what is verified again is read by an application of its own.
@@ -85,10 +78,12 @@ def test_two_workers_are_sent_the_library_and_its_packages(
         run.sync_groups()
         report = run.publish()
 
-        worked = [list((folder / "spark" / f"work-{n}").glob("app-*/*/stderr")) for n in (0, 1)]
+        worked = [
+            list((pair.folder / "spark" / f"work-{n}").glob("app-*/*/stderr")) for n in (0, 1)
+        ]
     assert report.counts.records == 400
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
     # An executor of each application on each worker.
     assert [len(executors) for executors in worked] == [2, 2]
-    sent = list((folder / "spark").rglob("environment/bin/python3"))
+    sent = list((pair.folder / "spark").rglob("environment/bin/python3"))
     assert len(sent) == 4, "not every executor was sent the packages"

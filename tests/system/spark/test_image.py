@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from tests import PROJECT
 from tests.support.airflow.image import Image, locked_versions, why_not
 from tests.support.records.builders import Record, create_topic, produce
 from tests.support.runs.flows import assert_same, write_flow
+from tests.support.runs.pair import Pair
 
 pytestmark = [
     pytest.mark.long,
@@ -81,30 +82,26 @@ def test_its_user_can_change_no_code(image: Image) -> None:
 
 
 def test_airflow_in_the_image_has_page_and_provider_and_runs_a_flows_dag(
-    image: Image,
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Callable[[str], str],
+    pair: Pair, image: Image
 ) -> None:
-    topic = filled(primary, unique("orders"))
-    write_flow(folder, primary, backup, [topic], state_dir="/opt/airflow/.ferry")
-    folder.chmod(0o755)
+    topic = filled(pair.primary, pair.unique("orders"))
+    write_flow(pair.folder, pair.primary, pair.backup, [topic], state_dir="/opt/airflow/.ferry")
+    pair.folder.chmod(0o755)
     image.run("airflow", "db", "migrate")
-    run_airflow(image, folder, "dags", "reserialize")
+    run_airflow(image, pair.folder, "dags", "reserialize")
 
-    assert listed(image, folder, "dags", "list-import-errors") == []
-    dags = {it["dag_id"] for it in listed(image, folder, "dags", "list")}
-    flow = f"{folder.name}_to_backup"
+    assert listed(image, pair.folder, "dags", "list-import-errors") == []
+    dags = {it["dag_id"] for it in listed(image, pair.folder, "dags", "list")}
+    flow = f"{pair.folder.name}_to_backup"
     assert {f"{kind}_{flow}" for kind in ("mirror", "failover", "failback")} <= dags
-    providers = {it["package_name"] for it in listed(image, folder, "providers", "list")}
+    providers = {it["package_name"] for it in listed(image, pair.folder, "providers", "list")}
     # The last two have the types of the connections that flows name.
     airflows = (f"apache-airflow-providers-apache-{name}" for name in ("kafka", "spark"))
     assert {"kafka-ferry", *airflows} <= providers
-    assert "kafka_ferry" in {it["name"] for it in listed(image, folder, "plugins")}
+    assert "kafka_ferry" in {it["name"] for it in listed(image, pair.folder, "plugins")}
 
-    run_airflow(image, folder, "dags", "test", f"mirror_{flow}")
-    assert_same(primary, topic, backup, f"{folder.name}.{topic}")
+    run_airflow(image, pair.folder, "dags", "test", f"mirror_{flow}")
+    assert_same(pair.primary, topic, pair.backup, f"{pair.folder.name}.{topic}")
 
 
 def run_airflow(image: Image, flows: Path, *command: str) -> str:
@@ -127,28 +124,23 @@ def filled(cluster: KafkaCluster, topic: str) -> str:
 
 
 def test_the_cronjobs_command_copies_and_proves_in_the_image(
-    image: Image,
-    folder: Path,
-    tmp_path: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Callable[[str], str],
+    pair: Pair, image: Image, tmp_path: Path
 ) -> None:
-    topic = filled(primary, unique("orders"))
-    write_flow(folder, primary, backup, [topic])
+    topic = filled(pair.primary, pair.unique("orders"))
+    write_flow(pair.folder, pair.primary, pair.backup, [topic])
     job = yaml.safe_load(CRONJOB.read_text())["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     (ferry,) = job["containers"]
     environment = {it["name"]: it["value"] for it in ferry["env"]}
     home = tmp_path / "home"
-    for place in (folder, home):
+    for place in (pair.folder, home):
         place.mkdir(exist_ok=True)
         place.chmod(0o777)
 
     said = image.run(
         *ferry["command"],
         environment=environment,
-        volumes={folder: "/etc/kafka-ferry", home: environment["FERRY_HOME"]},
+        volumes={pair.folder: "/etc/kafka-ferry", home: environment["FERRY_HOME"]},
     )
 
     assert "verified" in said
-    assert_same(primary, topic, backup, f"{folder.name}.{topic}")
+    assert_same(pair.primary, topic, pair.backup, f"{pair.folder.name}.{topic}")

@@ -73,11 +73,7 @@ def run_step(root: Path, step: str = "mirror", **options: str) -> None:
 
 @pytest.mark.parametrize(("transient", "kind"), [(True, "Airflow"), (False, "AirflowFail")])
 def test_a_failed_step_tells_its_reason_and_whether_to_try_again(
-    transient: bool,
-    kind: str,
-    tmp_path: Path,
-    spark: Submissions,
-    monkeypatch: pytest.MonkeyPatch,
+    transient: bool, kind: str, tmp_path: Path, spark: Submissions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark.error = RuntimeError("Error code is: 6.")
     failure = StepFailed(SAID, transient=transient, exit_code=6)

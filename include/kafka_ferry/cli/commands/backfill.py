@@ -54,17 +54,18 @@ def backfill(
     run_flows(flows, run_id, options, as_json=as_json, timeout=timeout)
 
 
-def window_of(since: str, until: str) -> Window:
-    """The window from one moment to another.
+def window_of(since: str, until: str, names: tuple[str, str] = ("--since", "--until")) -> Window:
+    """The window from one moment to another, which are the values of two options.
 
     Raises:
         FerryError: one of them is not a moment, or the second is not after the first.
     """
-    first, after = moment_ms("--since", since), moment_ms("--until", until)
+    begin, end = names
+    first, after = moment_ms(begin, since), moment_ms(end, until)
     if first >= after:
         raise InputError(
-            f"--until {until} is not after --since {since}.",
-            advice="The window includes --since and excludes --until.",
+            f"{end} {until} is not after {begin} {since}.",
+            advice=f"The window includes {begin} and excludes {end}.",
         )
     return Window(first, after)
 

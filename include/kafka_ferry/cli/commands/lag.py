@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafka_ferry.cli.flows import flows_of, for_each, with_timeout
+from kafka_ferry.cli.flows import answer_each, flows_within
 from kafka_ferry.cli.options import (
     ClustersOption,
     ConfigOption,
@@ -19,7 +19,7 @@ from kafka_ferry.cli.options import (
     TopicsOption,
     run_options,
 )
-from kafka_ferry.cli.terminal import out, show_json, show_table, warn
+from kafka_ferry.cli.terminal import out, show_table, warn
 from kafka_ferry.clock import duration_text, now_ms, until_text
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError, GroupsFailed
@@ -59,7 +59,7 @@ def lag(
     from kafka_ferry.runs.state.step_time import step_time
 
     options = run_options(topics)
-    flows = [with_timeout(chosen, timeout) for chosen in flows_of(config, flow, clusters)]
+    flows = flows_within(timeout, config, flow, clusters)
     several = len(flows) > 1
     refused: list[FerryError] = []
 
@@ -76,10 +76,7 @@ def lag(
         # The rows of a single flow need not name it.
         return {"flow": flow.name, key: listed} if several else listed
 
-    attempts = for_each(flows, answer)
-    if as_json:
-        show_json(attempts.results, several=several)
-    attempts.raise_failures()
+    answer_each(flows, answer, as_json=as_json)
     for error in refused:
         raise error
 

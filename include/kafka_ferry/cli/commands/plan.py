@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from kafka_ferry.cli.flows import flows_of, for_each, with_timeout
+from kafka_ferry.cli.flows import flows_within, for_each
 from kafka_ferry.cli.options import (
     ClustersOption,
     ConfigOption,
@@ -43,7 +43,7 @@ def plan(
     from kafka_ferry.spark.session import terminal_spark
 
     options = run_options(topics)
-    flows = [with_timeout(chosen, timeout) for chosen in flows_of(config, flow, clusters)]
+    flows = flows_within(timeout, config, flow, clusters)
 
     def answer(flow: Flow) -> Plan:
         with terminal_spark(f"rules of {flow.name}", 1) as spark:
@@ -65,11 +65,8 @@ def plan(
 def _groups(flow: Flow) -> str:
     """What a run does to groups, which no plan lists: their offsets move after the copy is proved."""
     if not flow.sync_group_offsets_enabled:
-        return (
-            ""
-            if "groups" not in flow.model_fields_set
-            else "groups: not moved (sync.group.offsets.enabled: false)"
-        )
+        says = "groups" in flow.model_fields_set
+        return "groups: not moved (sync.group.offsets.enabled: false)" if says else ""
     return (
         f"groups: moved once the copy is proved ({', '.join(flow.groups)}); where each would continue, "
         "ferry failover --dry-run says"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafka_ferry.cli.flows import flows_of, for_each
+from kafka_ferry.cli.flows import answer_each, flows_of
 from kafka_ferry.cli.options import ClustersOption, ConfigOption, FlowOption, JsonOption
-from kafka_ferry.cli.terminal import out, show_json, show_table
+from kafka_ferry.cli.terminal import out, show_table
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.model.rights import grant_commands
@@ -62,10 +62,7 @@ def rights(
         listed = [_as_json(flow, need) for need in needed]
         return {"flow": flow.name, "rights": listed} if len(flows) > 1 else listed
 
-    attempts = for_each(flows, answer)
-    if as_json:
-        show_json(attempts.results, several=len(flows) > 1)
-    attempts.raise_failures()
+    answer_each(flows, answer, as_json=as_json)
 
 
 def _show(cluster: Cluster, needed: Sequence[NeededRight]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -11,7 +10,7 @@ import typer
 
 from kafka_ferry.cli.flows import one_flow_within
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption, TimeoutOption
-from kafka_ferry.cli.terminal import out, show_table, warn
+from kafka_ferry.cli.terminal import out, show_json, show_table, warn
 from kafka_ferry.errors import GroupsFailed
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.printable import one_line
@@ -111,7 +110,7 @@ def translate(
     for note in notes:
         warn(note)
     if as_json:
-        print(json.dumps(_as_json(answers, moves), indent=1, ensure_ascii=False))
+        show_json([_as_json(answers, moves)], several=False)
     else:
         if answers:
             _show_offsets(answers)
@@ -213,7 +212,7 @@ def write_checkpoint(flow: Flow, old: str, new: str, *, clamp: bool, as_json: bo
     for note in rewritten.notes:
         warn(note)
     if as_json:
-        print(json.dumps(_checkpoint_json(rewritten, new), indent=1, ensure_ascii=False))
+        show_json([_checkpoint_json(rewritten, new)], several=False)
         return
     columns = ("TOPIC", "PARTITION", "OFFSET", "TO TOPIC", "TO OFFSET", "KIND")
     numbers = ("PARTITION", "OFFSET", "TO OFFSET")

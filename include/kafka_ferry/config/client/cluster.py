@@ -19,20 +19,12 @@ from pydantic_core import CoreSchema, core_schema
 
 from kafka_ferry.config.client.airflow_connection import connection_properties
 from kafka_ferry.config.client.config_providers import Providers
-from kafka_ferry.config.client.jaas import (
-    JAAS,
-    MECHANISMS,
-    JaasError,
-    is_delegation_token,
-    parse_login,
-    wrong_credentials,
-)
+from kafka_ferry.config.client.jaas import JAAS, JaasError, is_delegation_token, parse_login
 from kafka_ferry.config.client.kerberos import with_inline_key_tab
 from kafka_ferry.config.client.keystores import without_stores
 from kafka_ferry.config.client.oauth import with_inline_files
 from kafka_ferry.config.client.property_names import (
     AIRFLOW_CONNECTION,
-    CLUSTER_NAMES,
     CONNECTION_NAMES,
     REGISTRY_NAMES,
     REGISTRY_PREFIX,
@@ -40,6 +32,7 @@ from kafka_ferry.config.client.property_names import (
     ROLES,
     Role,
 )
+from kafka_ferry.config.cluster_problems import unknown_names, wrong_values
 from kafka_ferry.config.connection_overrides import override_problems, role_problems
 from kafka_ferry.config.permissions import property_problems
 from kafka_ferry.config.schema_registry import (
@@ -51,7 +44,6 @@ from kafka_ferry.config.types.problems import (
     NAME_PATTERN,
     Problem,
     config_error,
-    did_you_mean,
     problems_error,
 )
 from kafka_ferry.errors import ConfigError
@@ -68,18 +60,6 @@ _SECRET: Final = regex.compile(
 _SECRET_ITSELF: Final = regex.compile(
     r".*(password|passphrase|secret|(^|\.)token|(^|\.)key(\.pem)?|\.user\.info)|transform\.secrets\..*"
 )
-_BROKER: Final = regex.compile(r"(?:\w+://)?(?:\[[\da-fA-F:%]+\]|[\w.-]+):(?P<port>\d{1,5})")
-_URL: Final = regex.compile(r"https?://", regex.IGNORECASE)
-# What people write instead of brokers: its form, and what to write; the first that fits counts.
-_WRONG: Final = (
-    (regex.compile(".*@"), "No broker's address has '@': a login is in sasl.jaas.config."),
-    (_URL, "That is the address of a page: write '{bare}'."),
-    (regex.compile(r"[\w.-]+$"), "'{server}' has no port, which often is 9092: '{server}:9092'."),
-    (regex.compile(r".*[; ]"), "Put commas between brokers: '{listed}'."),
-    (regex.compile(r"$"), "Between two commas is none."),
-    (regex.compile(""), "'{server}' is not of that form."),
-)
-_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 def is_secret(key: str) -> bool:
@@ -143,78 +123,9 @@ class ClientProperties(Mapping[str, str]):
 
 
 def _known_names(properties: ClientProperties) -> ClientProperties:
-    if problems := list(_unknown_names(properties)):
+    if problems := list(unknown_names(properties)):
         raise problems_error(problems)
     return properties
-
-
-def _unknown_names(properties: Mapping[str, str]) -> Iterator[Problem]:
-    for name in properties:
-        if name not in CLUSTER_NAMES and not name.startswith(ROLE_PREFIXES):
-            near = did_you_mean(name, [*CLUSTER_NAMES, *ROLES])
-            roles = "Properties of a single client stand under consumer, producer or admin."
-            yield Problem(name, "is not a property that a cluster's clients share", near or roles)
-
-
-def _wrong_values(properties: Mapping[str, str]) -> Iterator[Problem]:
-    servers = [server.strip() for server in properties.get("bootstrap.servers", "").split(",")]
-    if servers == [""]:
-        # An Airflow connection may have it, which is not read before clients are created.
-        if not properties.get(AIRFLOW_CONNECTION):
-            advice = "List brokers as host:port, host:port."
-            yield Problem("bootstrap.servers", "is required", advice)
-    elif wrong := next(filter(None, map(_wrong_broker, servers)), ""):
-        yield Problem("bootstrap.servers", "must list brokers as host:port, host:port", wrong)
-    for role in ("", *ROLE_PREFIXES):
-        protocol = properties.get(f"{role}security.protocol", "PLAINTEXT")
-        if protocol.upper() not in _PROTOCOLS:
-            near = did_you_mean(protocol.upper(), _PROTOCOLS)
-            reason = f"must be one of {', '.join(_PROTOCOLS)}"
-            yield Problem(f"{role}security.protocol", reason, near)
-        yield from _wrong_login(properties, role)
-    yield from wrong_registry(properties)
-
-
-def _wrong_login(properties: Mapping[str, str], role: str) -> Iterator[Problem]:
-    """What is wrong with the form of a login, and with the name of its mechanism."""
-    own = {key: value for key, value in properties.items() if not key.startswith(ROLE_PREFIXES)}
-    own |= {k.removeprefix(role): it for k, it in properties.items() if role and k.startswith(role)}
-    is_whole = not properties.get(AIRFLOW_CONNECTION)
-    protocol, mechanism = own.get("security.protocol", ""), own.get("sasl.mechanism", "")
-    keys = [key for key in ("sasl.mechanism", JAAS) if f"{role}{key}" in properties]
-    if is_whole and keys and not protocol:
-        reason = f"is required where there is {keys[0]}: without it, no client logs in"
-        yield Problem(
-            f"{role}security.protocol", reason, "Set it to SASL_SSL, or to PLAINTEXT if none is to."
-        )
-    if not protocol.upper().startswith("SASL_"):
-        return
-    if f"{role}sasl.mechanism" in properties and mechanism not in MECHANISMS:
-        near = did_you_mean(mechanism.upper(), MECHANISMS)
-        yield Problem(f"{role}sasl.mechanism", f"must be one of {', '.join(MECHANISMS)}", near)
-    if is_whole and (keys or f"{role}security.protocol" in properties):
-        yield from (it._replace(key=f"{role}{it.key}") for it in wrong_credentials(own))
-
-
-def _wrong_broker(server: str) -> str:
-    """What is wrong with one of the brokers, in a sentence; nothing where it is one."""
-    match = None if _URL.match(server) else _BROKER.fullmatch(server)
-    if match is None:
-        return next(
-            sentence.format(**_parts(server)) for form, sentence in _WRONG if form.match(server)
-        )
-    if 0 < int(match["port"]) < 65536:
-        return ""
-    return f"The port of '{server}' is not between 1 and 65535."
-
-
-def _parts(server: str) -> dict[str, str]:
-    bare = _URL.sub("", server).split("/")[0]
-    return {
-        "server": server,
-        "bare": bare if ":" in bare else f"{bare}:9092",
-        "listed": ", ".join(regex.split("[; ]+", server)),
-    }
 
 
 class Cluster(BaseModel):
@@ -256,7 +167,7 @@ class Cluster(BaseModel):
         providers = Providers.declare(dict(info.data.get("providers", ())), [])
         problems = [
             problem
-            for problem in _wrong_values(properties)
+            for problem in wrong_values(properties)
             if not providers.refers(properties.get(problem.key, ""))
         ]
         if problems:
@@ -312,9 +223,10 @@ class Cluster(BaseModel):
             raise ConfigError(self.origin, "bootstrap.servers", reason)
         return properties
 
-    def servers_option(self, role: Role) -> str:
-        """Which key of which file names the bootstrap servers of a client of this kind."""
-        own = f"{role}.bootstrap.servers"
+    @property
+    def servers_option(self) -> str:
+        """Which key of which file names the bootstrap servers of the control plane's client."""
+        own = "admin.bootstrap.servers"
         option = own if own in self.properties else "bootstrap.servers"
         key = f"{self.section or self.alias}.{option}"
         return f"{key} in {self.file}" if self.file else key
@@ -413,7 +325,7 @@ class Cluster(BaseModel):
         }
         if not problems:
             at_hand = {AIRFLOW_CONNECTION: self.airflow_connection or "", **resolved}
-            problems += _wrong_values(at_hand)
+            problems += wrong_values(at_hand)
         if problems:
             raise config_error(self.origin, *problems)
         return resolved

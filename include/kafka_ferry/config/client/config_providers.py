@@ -175,29 +175,25 @@ def _within(wanted: Path | str, limit: str) -> bool:
 _Provider = _File | _Directory | _Environment
 
 
-def _paths(make: Callable[[_Allowed], _Provider]) -> Callable[[Mapping[str, str]], _Provider]:
-    return lambda told: make(_Allowed.parse(told.get("allowed.paths", "")))
+class _Kind(NamedTuple):
+    """A class of providers: its usual name, its parameter with the default, and what makes it of the parameter."""
+
+    usual: str
+    parameter: str
+    default: str
+    make: Callable[[str], _Provider]
 
 
-def _environment(parameters: Mapping[str, str]) -> _Provider:
-    return _Environment(compile_patterns([parameters.get("allowlist.pattern", ".*")]))
-
-
-_CLASSES: Final[Mapping[str, Callable[[Mapping[str, str]], _Provider]]] = {
-    "FileConfigProvider": _paths(_File),
-    "DirectoryConfigProvider": _paths(_Directory),
-    "EnvVarConfigProvider": _environment,
+_KINDS: Final[Mapping[str, _Kind]] = {
+    "FileConfigProvider": _Kind("file", "allowed.paths", "", lambda it: _File(_Allowed.parse(it))),
+    "DirectoryConfigProvider": _Kind(
+        "dir", "allowed.paths", "", lambda it: _Directory(_Allowed.parse(it))
+    ),
+    "EnvVarConfigProvider": _Kind(
+        "env", "allowlist.pattern", ".*", lambda it: _Environment(compile_patterns([it]))
+    ),
 }
-_USUAL: Final = {
-    "file": "FileConfigProvider",
-    "dir": "DirectoryConfigProvider",
-    "env": "EnvVarConfigProvider",
-}
-_PARAMETERS: Final = {
-    "FileConfigProvider": "allowed.paths",
-    "DirectoryConfigProvider": "allowed.paths",
-    "EnvVarConfigProvider": "allowlist.pattern",
-}
+_USUAL: Final = {kind.usual: name for name, kind in _KINDS.items()}
 
 
 class Providers:
@@ -249,15 +245,15 @@ class Providers:
         if not class_name:
             return None  # as in Kafka; its references are reported where they are used
         kind = class_name.removeprefix(_PACKAGE)
-        kind = kind if kind in _CLASSES else f"{kind}ConfigProvider"  # Connect's short names
-        if kind not in _CLASSES:
-            known = ", ".join(f"{_PACKAGE}{known}" for known in _CLASSES)
+        kind = kind if kind in _KINDS else f"{kind}ConfigProvider"  # Connect's short names
+        if kind not in _KINDS:
+            known = ", ".join(f"{_PACKAGE}{known}" for known in _KINDS)
             problems.append(Problem(f"{own}class", f"must be one of {known}"))
             return None
-        parameter = _PARAMETERS[kind]
+        _, parameter, default, make = _KINDS[kind]
         key = f"{own}param.{parameter}"
         try:
-            return _CLASSES[kind]({parameter: settings[key]} if key in settings else {})
+            return make(settings.get(key, default))
         except (ValueError, PatternError) as error:
             problems.append(Problem(key, str(error)))
             return None

@@ -111,6 +111,11 @@ class Credentials(NamedTuple):
         return f"Credentials({self.mechanism})"
 
 
+def uses_sasl(properties: Mapping[str, str]) -> bool:
+    """Whether the protocol of Java client properties has a login."""
+    return properties.get("security.protocol", "").upper().startswith("SASL_")
+
+
 def credentials(properties: Mapping[str, str], protocol: str, file: str) -> Credentials | None:
     """User name and password in Java client properties; nothing where there is no SASL.
 
@@ -189,12 +194,11 @@ def login_name(properties: Mapping[str, str]) -> str | None:
 
 def is_delegation_token(properties: Mapping[str, str]) -> bool:
     """Whether Java client properties have a login with a delegation token."""
-    protocol = properties.get("security.protocol", "").upper()
     try:
         login = parse_login(properties.get(JAAS, ""))
     except JaasError:
         return False
-    return protocol.startswith("SASL_") and _is_token(login)
+    return uses_sasl(properties) and _is_token(login)
 
 
 def _is_token(login: Login) -> bool:

@@ -13,7 +13,14 @@ from typing import Final
 
 import regex
 
-from kafka_ferry.config.client.jaas import GSSAPI, JAAS, Login, login_text, module_options
+from kafka_ferry.config.client.jaas import (
+    GSSAPI,
+    JAAS,
+    Login,
+    login_text,
+    module_options,
+    uses_sasl,
+)
 from kafka_ferry.config.client.login_values import CARRIED
 from kafka_ferry.config.file_content import content_of
 from kafka_ferry.errors import ConfigError
@@ -78,8 +85,7 @@ class KerberosLogin:
 
 def is_kerberos(properties: Mapping[str, str]) -> bool:
     """Whether Java client properties say that the client logs in with Kerberos, Java's default."""
-    protocol = properties.get("security.protocol", "").upper()
-    return protocol.startswith("SASL_") and properties.get("sasl.mechanism", GSSAPI) == GSSAPI
+    return uses_sasl(properties) and properties.get("sasl.mechanism", GSSAPI) == GSSAPI
 
 
 def kerberos_login(properties: Mapping[str, str], place: str) -> KerberosLogin:

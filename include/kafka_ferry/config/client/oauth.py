@@ -29,6 +29,7 @@ from kafka_ferry.config.client.jaas import (
     Login,
     login_text,
     module_options,
+    uses_sasl,
 )
 from kafka_ferry.config.client.keystores import without_stores
 from kafka_ferry.config.client.login_values import CARRIED, LoginFile, LoginValues
@@ -132,7 +133,7 @@ class OAuthLogin:
     @property
     def is_file(self) -> bool:
         """Whether the token is in a file."""
-        return urlsplit(self.endpoint).scheme.lower() == "file"
+        return _is_file(self.endpoint)
 
     @property
     def token_file(self) -> LoginFile:
@@ -153,9 +154,7 @@ class OAuthLogin:
 
 def is_oauth(properties: Mapping[str, str]) -> bool:
     """Whether Java client properties say that the client logs in with a token on OAUTHBEARER's wire."""
-    protocol = properties.get("security.protocol", "").upper()
-    mechanism = properties.get("sasl.mechanism")
-    return protocol.startswith("SASL_") and mechanism in (OAUTHBEARER, MSK_IAM)
+    return uses_sasl(properties) and properties.get("sasl.mechanism") in (OAUTHBEARER, MSK_IAM)
 
 
 def oauth_login(properties: Mapping[str, str], file: str) -> OAuthLogin:
@@ -180,7 +179,7 @@ def oauth_login(properties: Mapping[str, str], file: str) -> OAuthLogin:
     if retriever == BY_ASSERTION:
         # Java's retriever does not read the login module's option.
         shown, scope = assertion(values), values.text(SCOPE)
-    elif urlsplit(endpoint).scheme.lower() != "file":
+    elif not _is_file(endpoint):
         client_id, secret, shown = _client(values)
     return OAuthLogin(
         endpoint=endpoint,
@@ -225,12 +224,16 @@ def with_inline_files(properties: Mapping[str, str], place: str) -> dict[str, st
         del inline[of_tls]
     values = LoginValues(properties, options, place)
     files = [file for key in FILES if (file := values.file(key))]
-    if urlsplit(properties.get(ENDPOINT, "")).scheme.lower() == "file":
+    if _is_file(properties.get(ENDPOINT, "")):
         files.append(LoginFile(_path(properties[ENDPOINT]), ENDPOINT))
     content = {f"{CARRIED}{file.key}": file.read(place) for file in files}
     if inline is options and not content:
         return dict(properties)
     return {**properties, JAAS: login_text(Login(LOGIN_MODULE, {**inline, **content}))}
+
+
+def _is_file(url: str) -> bool:
+    return urlsplit(url).scheme.lower() == "file"
 
 
 def _path(url: str) -> str:

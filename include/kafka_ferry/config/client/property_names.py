@@ -11,6 +11,11 @@ ROLES: Final[tuple[Role, ...]] = ("consumer", "producer", "admin")
 ROLE_PREFIXES: Final = tuple(f"{role}." for role in ROLES)
 
 
+def without_role(name: str) -> str:
+    """A property's name without the kind of client before it."""
+    return name.removeprefix(next(filter(name.startswith, ROLE_PREFIXES), ""))
+
+
 def _table(names: str) -> frozenset[str]:
     return frozenset(names.split())
 

@@ -118,9 +118,7 @@ KAFKA_PYTHON: Final = (
 _SECURITY: Final = CONNECTION_NAMES - IGNORED_CONNECTION_NAMES.keys() - OAUTH_NAMES - {SERVICE_NAME}
 
 
-def confluent_config(
-    properties: Mapping[str, str], role: Role, *, file: str = ""
-) -> dict[str, object]:
+def confluent_config(properties: Mapping[str, str], role: Role) -> dict[str, object]:
     """The configuration of a ``confluent_kafka`` client of that role, for ``control.clients``.
 
     Properties that librdkafka lacks, or that have no meaning for the role, are left out; numbers
@@ -129,12 +127,11 @@ def confluent_config(
     Args:
         properties: ``Cluster.client_properties(role)``.
         role: the kind of client.
-        file: the place to fix, for errors; by default the properties' origin.
 
     Raises:
         ConfigError: stores or login are such that librdkafka cannot use them.
     """
-    protocol, file = _protocol(properties), file or _origin(properties)
+    protocol, file = _protocol(properties), _origin(properties)
     config: dict[str, object] = {}
     known = _SECURITY | OAUTH_NAMES if is_oauth(properties) else _SECURITY
     for key, value in properties.items():
@@ -167,7 +164,7 @@ def confluent_config(
     return config
 
 
-def kafka_python_config(properties: Mapping[str, str], *, file: str = "") -> dict[str, object]:
+def kafka_python_config(properties: Mapping[str, str]) -> dict[str, object]:
     """The connection settings of kafka-python: addresses, security, login and timeouts.
 
     How much to fetch or to send at a time is set by the data plane itself.
@@ -175,7 +172,7 @@ def kafka_python_config(properties: Mapping[str, str], *, file: str = "") -> dic
     Raises:
         ConfigError: stores or login are such that kafka-python cannot use them.
     """
-    protocol, file = _protocol(properties), file or _origin(properties)
+    protocol, file = _protocol(properties), _origin(properties)
     config: dict[str, object] = {
         "bootstrap_servers": _brokers(properties),
         "security_protocol": protocol,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 import regex
 from pydantic import ValidationError
@@ -25,7 +25,7 @@ from kafka_ferry.config.files.mm1_keys import (
     ZOOKEEPER,
 )
 from kafka_ferry.config.files.mm2_properties import read_properties
-from kafka_ferry.config.flow import IsolationLevelName
+from kafka_ferry.config.options.copy import IsolationLevelName
 from kafka_ferry.config.types.name_filter import PatternError, compile_patterns
 from kafka_ferry.config.types.problems import (
     WHOLE_FILE,
@@ -43,6 +43,7 @@ _BLACKLIST: Final = "mirror.topics.blacklist"
 _THREADS: Final = "mirror.consumer.numthreads"
 _INTERNAL: Final = "exclude.internal.topics"
 _ISOLATION: Final = "isolation.level"
+_LEVELS: Final[tuple[IsolationLevelName, ...]] = get_args(IsolationLevelName)
 _RESETS: Final = ("auto.offset.reset", "autooffset.reset")
 _RESET_VALUES: Final[Mapping[str, ResetName]] = {
     "earliest": "earliest",
@@ -254,12 +255,11 @@ def _positive(raw: Mapping[str, str], problems: list[Problem]) -> int | None:
 
 def _isolation(raw: Mapping[str, str], problems: list[Problem]) -> IsolationLevelName | None:
     level = raw.get(_ISOLATION)
-    if level == "read_committed":
-        return "read_committed"
-    if level == "read_uncommitted":
-        return "read_uncommitted"
+    for known in _LEVELS:
+        if level == known:
+            return known
     if level is not None:
-        problems.append(Problem(_ISOLATION, "must be read_committed or read_uncommitted"))
+        problems.append(Problem(_ISOLATION, f"must be {' or '.join(_LEVELS)}"))
     return None
 
 

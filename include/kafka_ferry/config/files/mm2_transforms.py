@@ -163,7 +163,7 @@ class _Chain:
             return f"map_contains_key(headers, {_literal(header)})"
         pattern = self._require(f"{name}.pattern")
         try:
-            checked_patterns([pattern])
+            checked_patterns((pattern,))
         except ValueError as error:
             raise _Refused(f"{name}.pattern", str(error)) from None
         if self._remote_topic is None:

@@ -13,8 +13,8 @@ from kafka_ferry.config.client.property_names import (
     CLUSTER_NAMES,
     IGNORED_CONNECTION_NAMES,
     REGISTRY_PREFIX,
-    ROLE_PREFIXES,
     ROLES,
+    without_role,
 )
 from kafka_ferry.config.doubts import TRANSFORM
 from kafka_ferry.config.files.mm2_keys import (
@@ -209,10 +209,9 @@ def _ignored_properties(side: str, cluster: object) -> Iterator[tuple[str, str]]
     """The properties of a cluster without effect here, each with the reason."""
     properties = cluster.get("properties", {}) if isinstance(cluster, Mapping) else {}
     for name in properties:
-        role = next((prefix for prefix in ROLE_PREFIXES if name.startswith(prefix)), "")
-        bare = name.removeprefix(role)
-        why = IGNORED_CONNECTION_NAMES.get(bare) or (why_client_ignores(bare) if role else None)
-        if why:
+        bare = without_role(name)
+        of_one_kind = bare != name
+        if why := IGNORED_CONNECTION_NAMES.get(bare) or (of_one_kind and why_client_ignores(bare)):
             yield f"{side}.{name}", why
 
 

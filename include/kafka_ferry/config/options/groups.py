@@ -7,18 +7,18 @@ from typing import Literal
 from pydantic import Field
 
 from kafka_ferry.config.options.base import Options
-from kafka_ferry.config.types.values import Names, Number, Truth
+from kafka_ferry.config.types.values import Number, TextPatterns, Truth
 
 
 class GroupOptions(Options):
     """The options of a flow about groups and MirrorMaker 2's own topics."""
 
-    groups: Names = Field(
+    groups: TextPatterns = Field(
         default=(".*",),
         description="Names or Java regular expressions of the groups whose offsets are translated. "
         "Kafka Ferry's own never are.",
     )
-    groups_exclude: Names = Field(
+    groups_exclude: TextPatterns = Field(
         default=("console-consumer-.*", "connect-.*", "__.*"),
         description="Names or Java regular expressions of groups to leave out; wins over groups.",
     )

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal, get_args
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from kafka_ferry.config.options.base import Options
 from kafka_ferry.config.options.transform import ErrorPolicy
-from kafka_ferry.config.types.name_filter import checked_patterns
-from kafka_ferry.config.types.per_topic import PerTopic, per_topic
-from kafka_ferry.config.types.values import Names
+from kafka_ferry.config.types.per_topic import PerTopic, per_topic_choice
+from kafka_ferry.config.types.values import TextPatterns
 
 SchemaSync = Literal["none", "translate-ids", "keep-ids"]
 IdsIn = Literal["subjects", "none", "key", "value", "both"]
-_IDS_IN: Final[tuple[IdsIn, ...]] = ("subjects", "none", "key", "value", "both")
-
-
-def _ids_in(value: object) -> IdsIn:
-    for known in _IDS_IN:
-        if value == known:
-            return known
-    raise ValueError(f"must be one of {', '.join(_IDS_IN)}")
 
 
 class SchemaOptions(Options):
@@ -34,18 +25,18 @@ class SchemaOptions(Options):
         "records get the ids that the schemas have on the target; with keep-ids, schemas keep their ids, which "
         "needs a target in import mode (docs/schema-registry.md).",
     )
-    schemas_subjects: Names = Field(
+    schemas_subjects: TextPatterns = Field(
         default=(),
         description="Names or Java regular expressions of further subjects to mirror. Those that are named after "
         "the flow's topics, {topic}-key and {topic}-value, and all that their schemas refer to, need not be named.",
     )
-    schemas_ids_in: Annotated[
-        PerTopic[IdsIn], per_topic("subjects", _ids_in, {"enum": list(_IDS_IN)})
-    ] = Field(
-        default=PerTopic("subjects"),
-        description="Which part of a topic's records holds ids of schemas: key, value, both or none; with "
-        "subjects, the key where the source has the subject {topic}-key, and the value where it has "
-        "{topic}-value. One value, or a mapping as for offsets.",
+    schemas_ids_in: Annotated[PerTopic[IdsIn], per_topic_choice("subjects", get_args(IdsIn))] = (
+        Field(
+            default=PerTopic("subjects"),
+            description="Which part of a topic's records holds ids of schemas: key, value, both or none; with "
+            "subjects, the key where the source has the subject {topic}-key, and the value where it has "
+            "{topic}-value. One value, or a mapping as for offsets.",
+        )
     )
     on_unknown_schema: ErrorPolicy = Field(
         default="fail",
@@ -53,9 +44,3 @@ class SchemaOptions(Options):
         "it and fails the run; dead-letter copies the record as it is into the dead letter topic instead; "
         "pass copies it with the source's id.",
     )
-
-    @field_validator("schemas_subjects")
-    @classmethod
-    def _subjects_compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        checked_patterns(patterns, any_text=True)
-        return patterns

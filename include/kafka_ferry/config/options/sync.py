@@ -11,7 +11,7 @@ from kafka_ferry.config.options.base import Options, SecretFile
 from kafka_ferry.config.types.durations import Milliseconds
 from kafka_ferry.config.types.first_start import read_first_start
 from kafka_ferry.config.types.principal_mapping import Principals, PrincipalTexts
-from kafka_ferry.config.types.values import Names, Number, TopicNames, Truth
+from kafka_ferry.config.types.values import Number, TopicNames, TopicPatterns, Truth
 
 _WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
 
@@ -56,7 +56,7 @@ class SyncOptions(Options):
         description="Whether later changes of a topic's configs are applied to its remote topic too; "
         "new remote topics have the configs anyway.",
     )
-    config_properties_exclude: Names = Field(
+    config_properties_exclude: TopicPatterns = Field(
         default=(
             "follower.replication.throttled.replicas",
             "leader.replication.throttled.replicas",

@@ -21,10 +21,10 @@ from pydantic import (
 
 from kafka_ferry.config.options.base import CodePath, Options
 from kafka_ferry.config.types.home import at_home
-from kafka_ferry.config.types.name_filter import checked_patterns, compile_patterns
+from kafka_ferry.config.types.name_filter import compile_patterns
 from kafka_ferry.config.types.problems import Problem, did_you_mean, problems_error
 from kafka_ferry.config.types.record_path import Part, RecordPath, read_path
-from kafka_ferry.config.types.values import Names
+from kafka_ferry.config.types.values import Names, TopicPatterns
 
 TRANSFORM_SECRETS: Final = "transform.secrets"
 """The option whose values are references of config providers."""
@@ -101,7 +101,7 @@ class TransformRule(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    topics: Names = Field(min_length=1)
+    topics: TopicPatterns = Field(min_length=1)
     where: str | None = None
     format: Formats = ()
     types: Pairs = ()
@@ -117,12 +117,6 @@ class TransformRule(BaseModel):
                 near = did_you_mean(str(key), cls.model_fields)
                 raise ValueError(f"has no {key!r}. {near or _keys_of(cls.model_fields)}")
         return data
-
-    @field_validator("topics")
-    @classmethod
-    def _patterns_compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        checked_patterns(patterns)
-        return patterns
 
     @model_validator(mode="after")
     def _fits_together(self) -> TransformRule:

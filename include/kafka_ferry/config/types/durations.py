@@ -15,6 +15,7 @@ PATTERN: Final = (
     r"^\s*([0-9]+\s*(seconds?|minutes?|hours?|days?|weeks?)\s*)+$|^\s*P[0-9DTHMSW.,]+\s*$"
 )
 """The form of such a text, for editors."""
+_FORM: Final = regex.compile(PATTERN)
 
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _SHORT: Final = regex.compile(r"([0-9]{1,9})([smhdw])")
@@ -40,7 +41,7 @@ def near_duration(text: str) -> str:
 
 def is_duration(text: str) -> bool:
     """Whether a text is meant as a span of time."""
-    return regex.match(PATTERN, text) is not None
+    return _FORM.match(text) is not None
 
 
 def read_duration(text: str) -> timedelta:

@@ -148,8 +148,8 @@ def _require_light(patterns: Sequence[str]) -> None:
         )
 
 
-def checked_patterns(patterns: Sequence[str], *, any_text: bool = False) -> None:
-    """Check patterns as a flow's file has them.
+def checked_patterns(patterns: tuple[str, ...], *, any_text: bool = False) -> tuple[str, ...]:
+    """Patterns as a flow's file has them.
 
     A properties file has no comments after values: with ``foo.*, bar.* # old`` the second pattern would be
     ``bar.* # old``, which no topic matches.
@@ -190,6 +190,7 @@ def checked_patterns(patterns: Sequence[str], *, any_text: bool = False) -> None
             f"{listed[1:-1]!r}"
         )
     compile_patterns(patterns)
+    return patterns
 
 
 def _escapes(any_text: bool, escape: str) -> str:

@@ -83,6 +83,18 @@ def per_topic(
     return GetPydanticSchema(lambda *_: schema, lambda *_: {"anyOf": [values, rules, text]})
 
 
+def per_topic_choice(default: _T, choices: tuple[_T, ...]) -> GetPydanticSchema:
+    """``per_topic`` of an option with a few values."""
+
+    def read(value: object) -> _T:
+        for choice in choices:
+            if value == choice:
+                return choice
+        raise ValueError(f"must be one of {', '.join(map(str, choices))}")
+
+    return per_topic(default, read, {"enum": [*choices]})
+
+
 def _pairs(text: str) -> list[tuple[str, str]]:
     """A list's patterns and values; an item without a colon continues the value before it."""
     pairs: list[tuple[str, str]] = []
@@ -102,7 +114,7 @@ def _rules(
         if not isinstance(pattern, str) or not pattern:
             shown = value if pattern == "" else pattern
             raise ValueError(f"{shown!r} must be a pattern of topics and a value: pattern:value")
-        checked_patterns([pattern])
+        checked_patterns((pattern,))
         try:
             yield pattern, read(value)
         except ValueError as error:

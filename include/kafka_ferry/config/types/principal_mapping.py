@@ -30,6 +30,7 @@ _PIECE: Final = regex.compile(r"\\(?P<plain>.)|\$(?P<number>\d+)|(?P<wrong>[\\$]
 
 _Case = Callable[[str], str]
 _CASES: Final[dict[str, _Case]] = {"": str, "L": str.lower, "U": str.upper}
+_USER: Final = "User:"
 _FORM: Final = "must be DEFAULT or of the form RULE:pattern/replacement/ with an L or U after"
 
 
@@ -80,6 +81,11 @@ class PrincipalRules:
             if name is not None:
                 return name
         return None
+
+    def user_of(self, user: str) -> str | None:
+        """The user's name on the target; None where no rule matches it, or makes a principal of another type."""
+        principal = self.name_of(f"{_USER}{user}") or ""
+        return principal.removeprefix(_USER) if principal.startswith(_USER) else None
 
 
 @lru_cache(maxsize=64)

@@ -21,6 +21,7 @@ _MUST: Final = (
 )
 # A name this near to one that Kafka knows is a misspelt one; others may be those of a newer Kafka, or a vendor's.
 _MISSPELT: Final = 0.9
+_INTEGER: Final = regex.compile("-?[0-9]+")
 _TIME_UNIT: Final = regex.compile(r"\.(seconds|minutes|hours|days|weeks)$")
 _INT: Final = 2**31 - 1
 _LONG: Final = 2**63 - 1
@@ -130,7 +131,7 @@ def _unknown(name: str, text: str) -> str:
     """The value of a config that only the target may know."""
     if name.endswith(".ms") and is_span(text):
         return str(read_span(text))
-    if name.endswith(".bytes") and not regex.fullmatch("-?[0-9]+", text):
+    if name.endswith(".bytes") and not _INTEGER.fullmatch(text):
         return str(read_bytes(text))
     return text
 

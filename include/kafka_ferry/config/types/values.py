@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Final
 
 import regex
-from pydantic import BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import AfterValidator, BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from kafka_ferry.config.types.name_filter import split_list
+from kafka_ferry.config.types.name_filter import checked_patterns, split_list
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
@@ -20,6 +21,7 @@ BYTES_PATTERN: Final = r"^\s*[0-9]+\s*([Bb]|[KkMmGg][Ii][Bb])?\s*$"
 """The form of a number of bytes as text, for editors and forms."""
 INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 """``INTERNAL_TOPICS`` of Kafka 4.3's class ``org.apache.kafka.common.internals.Topic``."""
+_NUMBER: Final = regex.compile(r"\s*-?[0-9]{1,19}\s*")
 _TOPIC: Final = "[A-Za-z0-9._-]{1,249}"
 _EXPRESSION: Final = regex.compile(r"[\\*+?()\[\]{}^$|]")
 # YAML 1.1's words, and what people write else.
@@ -37,7 +39,7 @@ def read_number(value: object) -> int:
     Raises:
         ValueError: it is neither.
     """
-    if isinstance(value, str) and regex.fullmatch(r"\s*-?[0-9]{1,19}\s*", value):
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
         return int(value)
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError("must be a whole number")
@@ -100,6 +102,9 @@ class AlsoText:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_list), AlsoText()]
+TopicPatterns = Annotated[Names, AfterValidator(checked_patterns)]
+TextPatterns = Annotated[Names, AfterValidator(partial(checked_patterns, any_text=True))]
+"""Patterns of names that may hold any character, as those of groups and subjects may."""
 Truth = Annotated[bool, BeforeValidator(read_truth)]
 Number = Annotated[int, BeforeValidator(read_number), AlsoText(NUMBER_PATTERN)]
 Bytes = Annotated[

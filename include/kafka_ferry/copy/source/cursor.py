@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -143,6 +143,20 @@ class Cursor:
         if epoch is not None and 0 <= epoch < self.leader_epoch:
             return f"the source's log has leader epoch {epoch} after {self.leader_epoch}"
         return ""
+
+    def newer_branch(self, batches: Iterable[ConvertedBatch]) -> str:
+        """Why a backfill's batches are of a branch that the flow's own runs copy, "" if they are not.
+
+        An unclean leader election has replaced what lies below the flow's position; its next run sets that back.
+        """
+        newest = self.range.backfill.leader_epoch if self.range.backfill else -1
+        epoch = max((it.leader_epoch for it in batches), default=-1)
+        if epoch <= newest or newest < 0:
+            return ""
+        return (
+            f"the source's log was replaced below the flow's position: it has leader epoch {epoch} there, and had at "
+            f"most {newest} (an unclean leader election?)."
+        )
 
     def learn(self, fetched: Fetched, results: Sequence[ConvertedBatch], max_bytes: int) -> None:
         """Note how far an answer has reached, whose batches became ``results``."""

@@ -371,6 +371,10 @@ class RangeFetcher:
         node, topic_id = sent.fetch.node, cursor.range.topic_id
         look_ahead = partial(fates_after, self._aside, node, source, topic_id=topic_id)
         batches, malformed = cursor.convert(fetched, self._rules, room, look_ahead)
+        if why := cursor.newer_branch(batches):
+            advice = "The flow's next run copies what is there now; then run the backfill again."
+            self._fail(cursor, why, transient=False, advice=advice)
+            return [], ""
         if malformed and self._replicas.leave(source):
             malformed = ""
         elif not batches and not malformed and source not in sent.guessed:

@@ -8,7 +8,7 @@ Promises, beyond those of ``copy.target.transaction``:
     and its transactions have ended, so that two backfills, two attempts of one, or a backfill next to
     an ordinary run never copy a record twice;
 (c) an ordinary position before a range's end stops the range: the flow's own runs would copy the same
-    records again.
+    records again. So does a batch of a later leader epoch than the position's (``Cursor.newer_branch``).
 """
 
 from __future__ import annotations

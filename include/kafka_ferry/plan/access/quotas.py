@@ -34,7 +34,6 @@ from kafka_ferry.model.cluster_state import Access
 from kafka_ferry.model.remarks import Note
 
 _NEVER_SET: Final = frozenset({None})
-_USER: Final = "User:"
 
 
 def quota_steps(
@@ -82,11 +81,8 @@ def _on_target(quotas: Quotas, rules: PrincipalRules) -> dict[tuple[Entity, str]
 def _map_entity(entity: Entity, rules: PrincipalRules) -> Entity | None:
     parts: list[tuple[str, str | None]] = []
     for kind, name in entity:
-        if kind == "user" and name is not None:
-            principal = rules.name_of(f"{_USER}{name}") or ""
-            if not principal.startswith(_USER):
-                return None
-            parts.append((kind, principal.removeprefix(_USER)))
-        else:
-            parts.append((kind, name))
+        mapped = rules.user_of(name) if kind == "user" and name is not None else name
+        if mapped is None and name is not None:
+            return None
+        parts.append((kind, mapped))
     return tuple(parts)

@@ -21,11 +21,11 @@ def user_steps(flow: Flow, access: Access, applied: Applied) -> Iterator[UserCha
     if access.source_users is None or access.target_users is None:
         return
     rules = principal_rules(flow.acls_principals)
-    wanted = {}
-    for (user, mechanism), iterations in access.source_users.items():
-        principal = rules.name_of(f"User:{user}") or ""
-        if principal.startswith("User:"):
-            wanted[principal.removeprefix("User:"), mechanism] = iterations
+    wanted = {
+        (mapped, mechanism): iterations
+        for (user, mechanism), iterations in access.source_users.items()
+        if (mapped := rules.user_of(user)) is not None
+    }
     missing = sorted(wanted.keys() - access.target_users.keys())
     for user, mechanism in missing:
         if access.passwords is None or user in access.passwords:

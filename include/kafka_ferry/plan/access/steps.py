@@ -15,6 +15,7 @@ from kafka_ferry.model.changes import Acl, AclChange, QuotaChange, QuotaEnd, Use
 from kafka_ferry.model.cluster_state import ClusterState
 from kafka_ferry.model.plan import OffsetsChoice
 from kafka_ferry.model.remarks import Note
+from kafka_ferry.model.removals import first_of
 from kafka_ferry.plan.access.acls import WantedRules, own_principals, wanted_rules
 from kafka_ferry.plan.access.quotas import quota_steps
 from kafka_ferry.plan.access.scram_users import user_steps
@@ -51,8 +52,9 @@ def _acl_steps(
         return
     choices = list(choices)
     wanted = wanted_rules(flow, state, choices)
-    for sentence in _sentences(flow, wanted):
-        yield Note("", sentence)
+    source, target = flow.source.alias, flow.target.alias
+    sentences = (*_left_out(source, target, wanted), *_of_effect(source, target, wanted))
+    yield from (Note("", sentence) for sentence in sentences)
     yield from _foreign_writers(flow, wanted, choices)
     grants = wanted.acls - access.target_acls
     revokes = (state.ledger.applied.acls - wanted.acls) & access.target_acls
@@ -72,18 +74,17 @@ def _needed_denials(
             yield acl
 
 
-def _sentences(flow: Flow, wanted: WantedRules) -> Iterator[str]:
-    source, target = flow.source.alias, flow.target.alias
-    if wanted.on_every_topic:
-        yield (
-            f"ACLs of {source} that allow something on all topics (*) are not synced: "
-            f"{list_some(wanted.on_every_topic)}. acls.mode: exact syncs them."
-        )
-    if wanted.by_prefix:
-        yield (
-            f"ACLs of {source} that allow something by prefix are not synced: "
-            f"{list_some(wanted.by_prefix)}. acls.mode: exact syncs them."
-        )
+def _left_out(source: str, target: str, wanted: WantedRules) -> Iterator[str]:
+    """The ACLs of the source that are not synced, and why."""
+    for which, acls in (
+        ("on all topics (*)", wanted.on_every_topic),
+        ("by prefix", wanted.by_prefix),
+    ):
+        if acls:
+            yield (
+                f"ACLs of {source} that allow something {which} are not synced: {list_some(acls)}. "
+                "acls.mode: exact syncs them."
+            )
     if wanted.unmapped:
         yield (
             f"No rule of acls.principals matches {list_some(wanted.unmapped)}: what {source} allows "
@@ -111,6 +112,10 @@ def _sentences(flow: Flow, wanted: WantedRules) -> Iterator[str]:
             f"ACLs of {source} that would take rights on {target} from the flow itself are not "
             f"synced: {list_some(wanted.against_the_flow)}."
         )
+
+
+def _of_effect(source: str, target: str, wanted: WantedRules) -> Iterator[str]:
+    """The ACLs on the target that have another effect there than on the source."""
     for acl, topic in sorted(wanted.too_wide):
         yield (
             f"{acl}: on {target} this covers {topic} too, which has another name on {source}, where "
@@ -157,6 +162,4 @@ def _foreign_writers(
 
 def list_some(things: Iterable[Acl | str]) -> str:
     """The first few items as text, and how many more there are."""
-    texts = sorted(map(str, things))
-    more = len(texts) - _AT_MOST_NAMED
-    return "; ".join(texts[:_AT_MOST_NAMED]) + (f"; and {more:,} more" if more > 0 else "")
+    return first_of(sorted(map(str, things)), _AT_MOST_NAMED)

@@ -119,12 +119,12 @@ def divide(loads: Sequence[int], parts: int) -> list[list[int]]:
     1969; no part is heavier than 4/3 of what it would have to be).
     """
     heap = [(0, part) for part in range(min(parts, len(loads)))]
-    divide: list[list[int]] = [[] for _ in heap]
+    lists: list[list[int]] = [[] for _ in heap]
     for at in sorted(range(len(loads)), key=lambda at: -loads[at]):
         load, part = heapq.heappop(heap)
-        divide[part].append(at)
+        lists[part].append(at)
         heapq.heappush(heap, (load + loads[at], part))
-    return [sorted(part) for part in divide]
+    return list(map(sorted, lists))
 
 
 def shares(whole: int, loads: Sequence[int]) -> list[int]:

@@ -6,7 +6,6 @@ MirrorMaker 2 silently waits for such a topic, so that a misspelt name looks lik
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import regex
@@ -24,25 +23,6 @@ from kafka_ferry.plan.topics.topic_filter import Selection
 _NAME: Final = regex.compile(r"[A-Za-z0-9._-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """The topics that a flow's entries may match.
-
-    Attributes:
-        names: the source's topics.
-        copied: topics that were copied before: where one is gone, ``on.source.topic.deleted`` decides.
-    """
-
-    names: frozenset[str]
-    copied: Collection[str]
-
-    def has(self, item: str) -> bool:
-        """Whether an entry of ``topics`` matches a topic that exists or existed."""
-        if item in self.names or item in self.copied:
-            return True
-        return any(map(compile_patterns([item]).fullmatch, self.names))
-
-
 def missing_topics(
     flow: Flow,
     names: frozenset[str],
@@ -55,12 +35,18 @@ def missing_topics(
     Args:
         flow: the flow.
         names: the source's topics.
-        copied: topics that were copied before.
+        copied: topics that were copied before: where one is gone, ``on.source.topic.deleted`` decides.
         selection: what becomes of the source's topics.
         invisible: topics that the flow may not see, so that it does not know whether they are there.
     """
-    source, required = _Source(names, copied), [*_required_entries(flow)]
-    missing = [item for item in required if _NAME.fullmatch(item) and not source.has(item)]
+    required = [*_required_entries(flow)]
+    missing = [
+        item
+        for item in required
+        if _NAME.fullmatch(item)
+        and item not in copied
+        and not any(map(compile_patterns([item]).fullmatch, names))
+    ]
     for item in missing:
         if item in invisible:
             reason = f"{flow.source.alias} does not let the flow see whether it has this topic."

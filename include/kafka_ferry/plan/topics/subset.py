@@ -69,8 +69,11 @@ def narrow(flow: Flow, selection: Selection, options: RunOptions) -> tuple[Selec
         f"This run is only for {requested}: {len(names):,} of the flow's topics. The other {remaining:,}, "
         "deleted topics, client quotas and SCRAM users wait for a run of all topics."
     )
-    if vain := [name for name in options.topics if _LITERAL.fullmatch(name) and name not in known]:
-        vain = [name for name in vain if not any(map(compile_patterns([name]).fullmatch, known))]
+    vain = [
+        name
+        for name in options.topics
+        if _LITERAL.fullmatch(name) and not any(map(compile_patterns([name]).fullmatch, known))
+    ]
     if vain:
         text += f" None of them matches {', '.join(vain[:_NAMES_SHOWN])}."
         text = f"{text} {did_you_mean_each(vain, known)}".rstrip()

@@ -11,6 +11,7 @@ from typing import Final
 import regex
 
 from kafka_ferry.config import Flow
+from kafka_ferry.config.types.name_filter import NameFilter
 from kafka_ferry.config.types.values import topic_name
 from kafka_ferry.model.cluster_state import NO_HEARTBEATS, ClusterState, HeartbeatTopics
 from kafka_ferry.model.remarks import Refusal, Skipped
@@ -65,19 +66,17 @@ def select(
         ConfigError: as ``policy_of``.
     """
     selected, skipped = select_topics(flow, names)
-    came_back = [topic for topic in selected if target_id in origins.get(topic, ())]
-    back = [topic for topic in came_back if topic not in returned]
     wanted = flow.topic_filter
-    other_heartbeats = [
-        name for name in selected if name in heartbeats.others and not wanted.matches(name)
-    ]
-    unasked = [
-        name for name in selected if name in heartbeats.unasked and name not in other_heartbeats
-    ]
-    why = f"records of {flow.target.alias} itself are copied to it (cluster id {target_id})"
-    skipped += [Skipped(topic, why) for topic in back]
-    skipped += [Skipped(topic, _NO_HEARTBEATS) for topic in other_heartbeats if topic not in back]
-    skipped += [Skipped(topic, _HEARTBEATS) for topic in unasked if topic not in back]
+    returns = f"records of {flow.target.alias} itself are copied to it (cluster id {target_id})"
+
+    def why_not(topic: str) -> str:
+        if target_id in origins.get(topic, ()) and topic not in returned:
+            return returns
+        if topic in heartbeats.others and not wanted.matches(topic):
+            return _NO_HEARTBEATS
+        return _HEARTBEATS if topic in heartbeats.unasked else ""
+
+    skipped += [Skipped(topic, why) for topic in selected if (why := why_not(topic))]
     left_out = {skip.topic for skip in skipped}
     remote, refused = _remote_names(flow, [topic for topic in selected if topic not in left_out])
     skipped.sort(key=attrgetter("topic"))
@@ -112,11 +111,10 @@ def select_topics(flow: Flow, names: Iterable[str]) -> tuple[list[str], list[Ski
     Raises:
         ConfigError: as ``policy_of``.
     """
-    policy = policy_of(flow)
-    why_not = _Rules(flow, policy).why_not
+    policy, wanted = policy_of(flow), flow.topic_filter
     selected, skipped = [], []
     for name in sorted(names):
-        why = why_not(name)
+        why = _why_not(flow, policy, wanted, name)
         if why:
             skipped.append(Skipped(name, why))
         else:
@@ -124,24 +122,17 @@ def select_topics(flow: Flow, names: Iterable[str]) -> tuple[list[str], list[Ski
     return selected, skipped
 
 
-class _Rules:
-    """``MirrorSourceConnector.shouldReplicateTopic``, with reasons."""
-
-    def __init__(self, flow: Flow, policy: ReplicationPolicy) -> None:
-        self._flow, self._policy = flow, policy
-        self._wanted = flow.topic_filter
-
-    def why_not(self, name: str) -> str | None:
-        """Why a topic is not mirrored, None where it is."""
-        if self._policy.is_internal_topic(name):
-            return "an internal topic of Kafka or of a mirror"
-        if any(map(_OURS.fullmatch, self._policy.history(name))):
-            return "a topic of Kafka Ferry's own"
-        if self._policy.is_cycle(name, self._flow.target.alias):
-            return f"its name says that it came from {self._flow.target.alias} itself"
-        if self._flow.heartbeats_replication_enabled and self._policy.is_heartbeats_topic(name):
-            return None
-        return self._wanted.why_not(name)
+def _why_not(flow: Flow, policy: ReplicationPolicy, wanted: NameFilter, name: str) -> str | None:
+    """Why a topic is not mirrored (``MirrorSourceConnector.shouldReplicateTopic``); None where it is."""
+    if policy.is_internal_topic(name):
+        return "an internal topic of Kafka or of a mirror"
+    if any(map(_OURS.fullmatch, policy.history(name))):
+        return "a topic of Kafka Ferry's own"
+    if policy.is_cycle(name, flow.target.alias):
+        return f"its name says that it came from {flow.target.alias} itself"
+    if flow.heartbeats_replication_enabled and policy.is_heartbeats_topic(name):
+        return None
+    return wanted.why_not(name)
 
 
 def _remote_names(flow: Flow, selected: Iterable[str]) -> tuple[dict[str, str], list[Refusal]]:

@@ -16,8 +16,9 @@ from kafka_ferry.ledger.queries.copied_ranges import CopiedSpan, spans_into
 from kafka_ferry.ledger.queries.copied_topics import backfilled_ids
 from kafka_ferry.model import Plan, TopicPartition
 from kafka_ferry.plan import selection_of
-from kafka_ferry.plan.backfill.make_plan import WindowFacts, plan_backfill
+from kafka_ferry.plan.backfill.make_plan import plan_backfill
 from kafka_ferry.plan.backfill.separate_topic import places_of, separate_topic
+from kafka_ferry.plan.backfill.topic_backfill import WindowFacts
 from kafka_ferry.plan.backfill.windows import Accounted, settled_spans
 from kafka_ferry.runs.plan.discover import discover
 from kafka_ferry.runs.plan.first_starts import first_offsets

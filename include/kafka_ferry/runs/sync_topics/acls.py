@@ -58,9 +58,16 @@ def apply_access(run: RunContext, plan: Plan) -> list[str]:
     Raises:
         FerryError: if the target does not answer, or rejects the ledger's record.
     """
+    flow = run.flow
+    if not (
+        flow.sync_topic_acls_enabled
+        or flow.sync_client_quotas_enabled
+        or flow.sync_scram_users_enabled
+    ):
+        return []
     run.project_ledger()
     applied = run.ledger.applied()
-    granting = _Granting(run.flow, plan.run, plan.source_cluster_id, plan.access, applied)
+    granting = _Granting(flow, plan.run, plan.source_cluster_id, plan.access, applied)
     sentences: list[str] = []
     if plan.access.acl_changes and run.ledger.has_acls_since(plan.ledger_end, but_by=plan.run):
         # They are only safe with those that were there when they were planned.

@@ -26,6 +26,7 @@ from kafka_ferry.wire.partitions.scan import ended_batches
 
 if TYPE_CHECKING:
     from kafka_ferry.ledger import CopiedRange, LedgerRange, RangeKey
+    from kafka_ferry.model.run_options import Window
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.wire import WireCluster
 
@@ -108,12 +109,13 @@ def ask_source(run: RunContext, ranges: Iterable[LedgerRange]) -> _Found:
 
 
 def empty_on_source(run: RunContext, ranges: Iterable[LedgerRange]) -> list[LedgerRange]:
-    """The ranges without records where the source has none either: all of their offsets are looked up.
+    """The ranges without records where the source has none either, or none of a backfill's time span.
 
+    All of their offsets are looked up.
     What they say is true then, whichever client has written them into the ledger. Of those that the source no longer
     has whole, or whose leader epoch is not known, that cannot be said.
     """
-    empty = [range_ for range_ in ranges if _is_empty(range_.copied)]
+    empty = [range_ for range_ in ranges if _is_empty(range_)]
     if not empty:
         return []
     proved = []
@@ -124,7 +126,9 @@ def empty_on_source(run: RunContext, ranges: Iterable[LedgerRange]) -> list[Ledg
                 copied = entry.copied
                 if leaders[_source(copied)].topic_id != copied.topic_id:
                     continue
-                witness = _witness(cluster, Stretch(entry, copied.start, copied.end))
+                is_of_window = bool(copied.reasons.get(Reason.OUTSIDE_WINDOW))
+                stretch = Stretch(entry, copied.start, copied.end)
+                witness = _witness(cluster, stretch, entry.window if is_of_window else None)
                 if not witness.contradicted and witness.witnessed == copied.end - copied.start:
                     proved.append(entry)
     except FerryError as error:
@@ -132,12 +136,16 @@ def empty_on_source(run: RunContext, ranges: Iterable[LedgerRange]) -> list[Ledg
     return proved
 
 
-def _is_empty(copied: CopiedRange) -> bool:
-    """Whether a range says nothing but that the source has no records there."""
+def _is_empty(entry: LedgerRange) -> bool:
+    """Whether a range says nothing but that the source has no records there, or none of a backfill's time span."""
+    copied = entry.copied
+    by_the_source = _BY_THE_SOURCE - {Reason.LOST}
+    if entry.window:
+        by_the_source |= {Reason.OUTSIDE_WINDOW}
     reasons = {reason: offsets for reason, offsets in copied.reasons.items() if offsets}
     return (
         copied.start < copied.end <= copied.start + _MOST_EMPTY
-        and reasons.keys() <= _BY_THE_SOURCE - {Reason.LOST}
+        and reasons.keys() <= by_the_source
         and sum(reasons.values()) == copied.end - copied.start
         and not (copied.records or copied.segments or copied.compared or copied.letters)
         and not copied.preserved
@@ -164,8 +172,14 @@ def _absent(run: str, entry: LedgerRange) -> Iterator[Stretch]:
         at = max(at, end)
 
 
-def _witness(cluster: WireCluster, stretch: Stretch) -> SourceWitness:
-    """What the source's log has there now; nothing is said of what it has no more, or not yet again."""
+def _witness(cluster: WireCluster, stretch: Stretch, window: Window | None = None) -> SourceWitness:
+    """What the source's log has there now; nothing is said of what it has no more, or not yet again.
+
+    Args:
+        cluster: the source.
+        stretch: the offsets.
+        window: the timestamps of the records that count; None for all.
+    """
     source_log = partition_log(cluster, stretch.source)
     at = first = max(stretch.start, source_log.start)
     if first >= min(stretch.end, source_log.end):
@@ -177,7 +191,9 @@ def _witness(cluster: WireCluster, stretch: Stretch) -> SourceWitness:
             break  # An unclean election has replaced what was copied.
         if header.base_offset < stretch.end and not (is_aborted or header.is_control):
             strange += [
-                record[0] for record in read_records(batch) if first <= record[0] < stretch.end
+                offset
+                for offset, timestamp, *_ in read_records(batch)
+                if first <= offset < stretch.end and _is_within(timestamp, window)
             ]
         at = min(header.next_offset, stretch.end)
         if at == stretch.end:
@@ -186,6 +202,10 @@ def _witness(cluster: WireCluster, stretch: Stretch) -> SourceWitness:
     return SourceWitness(
         max(0, at - first), len(strange), (contradiction,) if contradiction else ()
     )
+
+
+def _is_within(timestamp: int, window: Window | None) -> bool:
+    return window is None or window.since_ms <= timestamp < window.until_ms
 
 
 def _shuffle_key(run: str, stretch: Stretch) -> int:

@@ -50,9 +50,13 @@ def raise_unproved(run: RunContext, verdict: Verdict) -> NoReturn:
     Raises:
         VerificationFailed: naming what is not proved.
     """
+    advice = dict.fromkeys(one.advice for one in verdict.expectations if one.failed and one.advice)
     raise VerificationFailed(
         f"{run.flow.name}, run {run.run_id}, is not proved complete:",
-        details=verdict.failures[:_MAX_FAILURES_SHOWN],
+        details=(
+            *verdict.failures[:_MAX_FAILURES_SHOWN],
+            *(f"What to do: {sentences}" for sentences in advice),
+        ),
     )
 
 

@@ -7,7 +7,8 @@ is null.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
 from kafka_ferry.config.options.transform import (
@@ -45,12 +46,21 @@ def with_registry_types(flow: Flow) -> Flow:
     with open_registry(flow.source) as registry:
         subjects = registry.subjects()
         rules = tuple(
-            rule.model_copy(
-                update={"types": (*rule.types, *_types(flow, number, registry, subjects))}
-            )
-            for number, rule in enumerate(flow.transform)
+            _with_types(flow, number, registry, subjects) for number in range(len(flow.transform))
         )
     return flow.model_copy(update={"transform": rules})
+
+
+def _with_types(
+    flow: Flow, number: int, registry: SchemaRegistry, subjects: list[str]
+) -> TransformRule:
+    rule = flow.transform[number]
+    try:
+        types = tuple(_types(flow, number, registry, subjects))
+    except ImportError as error:
+        reason = f"needs a package that is not installed ({error.name})"
+        raise _wrong(flow, number, reason, EXTRA) from error
+    return rule.model_copy(update={"types": (*rule.types, *types)})
 
 
 def _types(
@@ -63,18 +73,8 @@ def _types(
         if form not in REGISTRY_FORMATS:
             continue
         types: dict[Names, tuple[str, str]] = {}
-        for subject in subjects:
-            topic = subject.removesuffix(f"-{part}")
-            if topic == subject or flow.transform_of(topic) is not rule:
-                continue
-            try:
-                fields = _newest(registry, subject, form, rule.field_names)
-            except ImportError as error:
-                raise _wrong(
-                    flow, number, f"needs a package that is not installed ({error.name})", EXTRA
-                ) from error
-            if fields is None:
-                continue
+        own = (name for name in subjects if _is_for(flow, rule, name, part))
+        for subject, fields in _newest(registry, own, form, rule.field_names):
             if problem := _problem(rule, part, fields):
                 raise _wrong(flow, number, f"{problem} in {subject}: a rule cannot change a schema")
             for names, field in fields.items():
@@ -93,17 +93,22 @@ def _types(
         )
 
 
+def _is_for(flow: Flow, rule: TransformRule, subject: str, part: _Part) -> bool:
+    """Whether a subject has the schemas of a part of a topic that the rule is for."""
+    topic = subject.removesuffix(f"-{part}")
+    return topic != subject and flow.transform_of(topic) is rule
+
+
 def _newest(
-    registry: SchemaRegistry, subject: str, form: RegistryFormat, words: Collection[str]
-) -> _Fields | None:
-    """The fields of a subject's newest version; None if it is none of that format."""
-    *_, newest = registry.versions(subject)
-    try:
-        schema = registry.schema(SchemaVersion(subject, newest))
-        return record_schema(registry, schema, form).fields(words)
-    except NotReadable:
-        # Its records fail one by one, as those of any schema of another format do.
-        return None
+    registry: SchemaRegistry, subjects: Iterable[str], form: RegistryFormat, words: Collection[str]
+) -> Iterator[tuple[str, _Fields]]:
+    """The fields of the newest version of each subject where that is of this format."""
+    for subject in subjects:
+        *_, newest = registry.versions(subject)
+        # Records of another format fail one by one, as those of any schema of another format do.
+        with suppress(NotReadable):
+            schema = registry.schema(SchemaVersion(subject, newest))
+            yield subject, record_schema(registry, schema, form).fields(words)
 
 
 def _problem(rule: TransformRule, part: _Part, fields: _Fields) -> str:

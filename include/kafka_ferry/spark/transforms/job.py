@@ -80,6 +80,6 @@ def _results(
 def _ddl(columns: Columns) -> str:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from kafka_ferry.spark.transforms.relay import schema_of
+    from kafka_ferry.spark.transforms.arrow_rows import schema_of
 
     return str(from_arrow_schema(schema_of(columns)).toDDL())

@@ -18,59 +18,26 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import pickle
 import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kafka_ferry.batches.record_format.content import Header
 from kafka_ferry.spark.security.private_sockets import is_own_process, is_private, short_folder
+from kafka_ferry.spark.transforms.arrow_rows import evaluation, fillers, record_batch, schema_of
 from kafka_ferry.transform import Columns, Evaluated, Reads, RecordRows, TransformFailed
-
-ROWS_AT_A_TIME: Final = 1_024
-"""How many rows Spark passes on at a time (``spark.sql.execution.arrow.maxRecordsPerBatch``)."""
-
-_HEADER: Final = pa.struct([("name", pa.string()), ("value", pa.binary())])
-ROWS: Final = pa.schema(
-    [
-        ("rule", pa.int32()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", "UTC")),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("headers", pa.map_(pa.string(), pa.string())),
-        ("header_list", pa.list_(_HEADER)),
-        ("secrets", pa.map_(pa.string(), pa.string())),
-        ("filler", pa.binary()),
-    ]
-)
-"""The rows that expressions see; ``rule`` is null in rows that only push others through."""
-
-
-def schema_of(columns: Columns) -> pa.Schema:
-    """The rows' schema with only the columns that expressions use: each costs time in the JVM."""
-    used = {"rule", "filler"}.union(*columns)
-    return pa.schema([field for field in ROWS if field.name in used])
-
 
 _OUTCOMES: Final = pa.schema([("outcomes", pa.binary())])
 _CONNECT_S: Final = 120.0
 _SIZE: Final = 8
-# Timestamps are milliseconds of 64 bits, and microseconds in Spark.
-_MOST_MS: Final = (2**63 - 1) // 1000
 
 
 def feed(
@@ -121,7 +88,7 @@ class Relay:
     ) -> None:
         self.columns, self.reads = columns, reads
         self._schema = schema_of(columns)
-        self._fillers = _fillers(self._schema)
+        self._fillers = fillers(self._schema)
         self._secrets = list(secrets.items())
         self._waiting: deque[_Ticket] = deque()
         self._lock = threading.Lock()
@@ -164,7 +131,7 @@ class Relay:
                 raise _failure(self._error)
             self._waiting.append(ticket)
         try:
-            self._rows.write_batch(_record_batch(rows, self._schema, self._secrets))
+            self._rows.write_batch(record_batch(rows, self._schema, self._secrets))
             for filler in self._fillers:
                 self._rows.write_batch(filler)
             self._stream.flush()
@@ -198,7 +165,7 @@ class Relay:
     def _pull(self, results: Iterator[pa.RecordBatch]) -> None:
         try:
             for batch in results:
-                self._give(_evaluation(batch))
+                self._give(evaluation(batch))
             self._fail(EOFError("Spark ended the results"))
         except BaseException as error:
             self._fail(error)
@@ -244,114 +211,6 @@ def _failure(error: BaseException) -> TransformFailed:
         f"Spark does not evaluate the transform rules any more: {error}.",
         advice="The Spark task's own error says why.",
     )
-
-
-def _evaluation(batch: pa.RecordBatch) -> Evaluated:
-    """The results of a batch, without the rows that only push others through."""
-    rows = batch.filter(batch.column(0).is_valid())
-    if not rows.num_rows:
-        return Evaluated()
-    _, keep, failed, results, seen, _ = rows.columns
-    return Evaluated(
-        keep.to_pylist(),
-        failed.to_pylist() if pc.max(failed).as_py() >= 0 else [],
-        results.to_pylist() if results.null_count < len(results) else [],
-        seen.fill_null(0).to_pylist() if seen.null_count < len(seen) else [],
-    )
-
-
-def _record_batch(
-    rows: RecordRows, schema: pa.Schema, secrets: list[tuple[str, str]]
-) -> pa.RecordBatch:
-    """The rows as the expressions see them."""
-    columns = schema.names
-    data: dict[str, Any] = {"rule": rows.rules}
-    if "topic" in columns:
-        data["topic"] = [partition.topic for partition in rows.partitions]
-    if "partition" in columns:
-        data["partition"] = [partition.partition for partition in rows.partitions]
-    if "offset" in columns:
-        data["offset"] = rows.offsets
-    if "timestamp" in columns:
-        data["timestamp"] = [
-            at * 1000 if -_MOST_MS <= at <= _MOST_MS else None for at in rows.timestamps
-        ]
-    if "key" in columns:
-        data["key"] = _binary(rows.keys)
-    if "value" in columns:
-        data["value"] = _binary(rows.values)
-    if "headers" in columns:
-        # The last one of a name wins, as with Kafka's own ``Headers.lastHeader``.
-        data["headers"] = _header_map(rows.headers)
-    if "header_list" in columns:
-        data["header_list"] = [
-            [{"name": _text(name), "value": value} for name, value in headers]
-            for headers in rows.headers
-        ]
-    if "secrets" in columns:
-        data["secrets"] = [secrets] * len(rows)
-    return pa.record_batch(
-        [
-            _array(data[field.name], field.type)
-            if field.name in data
-            else pa.nulls(len(rows), field.type)
-            for field in schema
-        ],
-        schema=schema,
-    )
-
-
-def _binary(values: Sequence[bytes | None]) -> pa.Array:
-    """As ``pa.array``, which copies long values slowly."""
-    present = [value or b"" for value in values]
-    ends = np.zeros(len(values) + 1, np.int32)
-    np.cumsum(np.fromiter(map(len, present), np.int32, len(values)), out=ends[1:])
-    is_there = None
-    if None in values:
-        is_there = pa.array([value is not None for value in values]).buffers()[1]
-    buffers = [is_there, pa.py_buffer(ends), pa.py_buffer(b"".join(present))]
-    return pa.Array.from_buffers(pa.binary(), len(values), buffers)
-
-
-def _array(values: Any, type_: pa.DataType) -> pa.Array:
-    return values if isinstance(values, pa.Array) else pa.array(values, type_)
-
-
-def _header_map(all_headers: Iterable[tuple[Header, ...]]) -> pa.Array:
-    """Each record's headers by name."""
-    names: list[str | None] = []
-    values: list[str | None] = []
-    ends = [0]
-    for headers in all_headers:
-        if headers:
-            texts_by_name = {_text(name): _text(value) for name, value in headers}
-            names += texts_by_name.keys()
-            values += texts_by_name.values()
-        ends.append(len(names))
-    return pa.MapArray.from_arrays(
-        pa.array(ends, pa.int32()), pa.array(names, pa.string()), pa.array(values, pa.string())
-    )
-
-
-def _text(content: bytes | None) -> str | None:
-    return None if content is None else content.decode(errors="replace")
-
-
-def _fillers(schema: pa.Schema) -> tuple[pa.RecordBatch, ...]:
-    """Rows that push those before them through the pipes.
-
-    The first lot fills an Arrow batch in the JVM, and with its bytes the JVM's buffer to the next worker;
-    the second one fills the feeding worker's own buffer.
-    """
-    buffer = int(os.environ.get("SPARK_BUFFER_SIZE", "65536"))
-    bytes_ = [b"\0" * (buffer + 4_096)]
-
-    def filler(rows: int) -> pa.RecordBatch:
-        columns = [pa.nulls(rows, field.type) for field in schema if field.name != "filler"]
-        filled = pa.array(bytes_ + [None] * (rows - 1), pa.binary())
-        return pa.record_batch([*columns, filled], schema=schema)
-
-    return filler(2 * ROWS_AT_A_TIME), filler(1)
 
 
 def _address(name: str, attempt: int) -> str:

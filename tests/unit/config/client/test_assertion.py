@@ -113,7 +113,7 @@ def test_the_jwt_bearer_grant_takes_its_scope_from_the_property_only() -> None:
 def test_what_gives_no_assertion_is_refused_by_its_key(
     changes: dict[str, str], key: str, said: str
 ) -> None:
-    for translate in (lambda p: confluent_config(p, "admin", file=PLACE), kafka_python_config):
+    for translate in (lambda p: confluent_config(p, "admin"), kafka_python_config):
         with pytest.raises(ConfigError) as caught:
             translate(WHOLE | {PASSPHRASE: SECRET} | changes)
         assert caught.value.key == key

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import Cluster, confluent_config, kafka_python_config
+from kafka_ferry.config.client.cluster import ClientProperties
 from kafka_ferry.config.client.kerberos import (
     JAAS,
     KERBEROS_LOGIN,
@@ -108,12 +109,12 @@ def test_the_service_is_named_once() -> None:
 
 
 def test_only_the_data_planes_client_gets_it() -> None:
-    properties = BASE | {JAAS: f"{MODULE} required {BY_KEY};"}
-    settings = kafka_python_config(properties, file=PLACE)
+    properties = ClientProperties(BASE | {JAAS: f"{MODULE} required {BY_KEY};"}, PLACE)
+    settings = kafka_python_config(properties)
     assert settings["sasl_mechanism"] == "GSSAPI"
     assert settings[KERBEROS_LOGIN] == login(BY_KEY)
     with pytest.raises(ConfigError, match="librdkafka's packages lack"):
-        confluent_config(properties, "admin", file=PLACE)
+        confluent_config(properties, "admin")
 
 
 def test_a_key_tab_travels_and_shows_nothing(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_the_hosts_names_say_the_region(servers: str, region: str) -> None:
 def test_what_is_no_login_is_refused_by_its_key(
     changes: dict[str, str], key: str, said: str
 ) -> None:
-    for translate in (lambda p: confluent_config(p, "admin", file="f.yaml"), kafka_python_config):
+    for translate in (lambda p: confluent_config(p, "admin"), kafka_python_config):
         with pytest.raises(ConfigError) as caught:
             translate(IAM | changes)
         assert caught.value.key == key

@@ -133,7 +133,7 @@ def test_javas_properties_say_where_a_token_comes_from(
 def test_what_cannot_give_a_token_is_refused_by_its_key_without_secrets(
     changes: dict[str, str], key: str, said: str
 ) -> None:
-    for translate in (lambda p: confluent_config(p, "admin", file="f.yaml"), kafka_python_config):
+    for translate in (lambda p: confluent_config(p, "admin"), kafka_python_config):
         with pytest.raises(ConfigError) as caught:
             translate(WHOLE | changes)
         assert caught.value.key == key

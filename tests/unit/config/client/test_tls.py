@@ -12,6 +12,7 @@ from kafka.net.manager import KafkaConnectionManager
 
 from kafka_ferry.config import confluent_config, kafka_python_config
 from kafka_ferry.config.client import translate as translate_module
+from kafka_ferry.config.client.cluster import ClientProperties
 from kafka_ferry.config.client.tls import PROTOCOLS, openssl_name
 from kafka_ferry.errors import ConfigError
 from kafka_sandbox.logins.secure import Authority, Identity
@@ -122,7 +123,7 @@ def test_versions_and_suites_that_leave_nothing_are_refused(
     changes: dict[str, str], key: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        kafka_python_config(SSL | changes, file="f.yaml")
+        kafka_python_config(ClientProperties(SSL | changes, "f.yaml"))
     assert (caught.value.file, caught.value.key) == ("f.yaml", key)
 
 
@@ -179,7 +180,7 @@ def test_what_librdkafka_cannot_be_held_to_is_said(
 
 def test_errors_name_file_and_key_and_no_secret(tmp_path: Path, identity: Identity) -> None:
     keys = key_store("PKCS12", tmp_path, identity) | {"ssl.keystore.password": "wr0ng"}
-    for translate in (lambda p: confluent_config(p, "admin", file="f.yaml"), kafka_python_config):
+    for translate in (lambda p: confluent_config(p, "admin"), kafka_python_config):
         with pytest.raises(ConfigError, match="does not open") as caught:
             translate(SSL | keys)
         assert caught.value.key == "ssl.keystore.password"

@@ -13,6 +13,7 @@ from kafka_ferry.config import (
     only_kafka_python_logs_in,
 )
 from kafka_ferry.config.client import translate as translate_module
+from kafka_ferry.config.client.cluster import ClientProperties
 from kafka_ferry.config.client.jaas import TOKEN_AUTH
 from kafka_ferry.config.client.property_names import ROLES, Role
 from kafka_ferry.config.client.translate import KAFKA_PYTHON, LIBRDKAFKA
@@ -224,7 +225,7 @@ def test_an_error_names_the_file_and_the_cluster_that_the_properties_come_from()
 def test_a_login_that_the_clients_cannot_use_is_refused_without_its_secrets(
     changes: dict[str, str], key: str, reason: str
 ) -> None:
-    for translate in (lambda p: confluent_config(p, "admin", file="f.yaml"), kafka_python_config):
+    for translate in (lambda p: confluent_config(p, "admin"), kafka_python_config):
         with pytest.raises(ConfigError) as caught:
             translate({**login(), **changes})
         assert caught.value.key == key
@@ -246,7 +247,7 @@ def test_a_delegation_token_is_for_kafka_pythons_connections() -> None:
     assert only_kafka_python_logs_in({**login(), **BY_TOKEN})
     assert not only_kafka_python_logs_in(login())
     with pytest.raises(ConfigError, match=r"with which librdkafka cannot log in") as caught:
-        confluent_config({**login(), **BY_TOKEN}, "admin", file="f.yaml")
+        confluent_config({**login(), **BY_TOKEN}, "admin")
     assert caught.value.key == "sasl.jaas.config"
     assert "aG1hYw" not in str(caught.value)
 
@@ -303,7 +304,7 @@ def test_brokers_are_listed_without_spaces_and_listener_names() -> None:
 
 def test_a_number_that_is_none_is_an_error_with_its_key() -> None:
     with pytest.raises(ConfigError, match=r"f\.yaml: request\.timeout\.ms: must be a whole number"):
-        kafka_python_config({**BASE, "request.timeout.ms": "soon"}, file="f.yaml")
+        kafka_python_config(ClientProperties({**BASE, "request.timeout.ms": "soon"}, "f.yaml"))
     with pytest.raises(ConfigError, match=r"fetch\.min\.bytes: must be a whole number"):
         confluent_config({**BASE, "fetch.min.bytes": "x"}, "consumer")
 

@@ -85,7 +85,7 @@ def refused(file: Path) -> str:
             "transform: [{topics: a, where: \"key = secret('salt')\"}]",
             ":7: transform.0: uses secret('salt'), which transform.secrets does not have",
         ),
-        ("sync.schemas: copy", ":7: sync.schemas: needs schema.registry.url of both clusters"),
+        ("sync.schemas: keep-ids", ":7: sync.schemas: needs schema.registry.url of both clusters"),
         ("retries: -1", ":7: retries: must be at least 0, and not '-1'"),
         ("shards: 5000", ":7: shards: must be at most 1000, and not '5000'"),
         ("pool: ''", ":7: pool: must not be empty"),

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ferry.config import Flow, PerTopic, load_flow, load_flows
+from kafka_ferry.config import Flow, load_flow, load_flows
+from kafka_ferry.config.types.per_topic import PerTopic
 from kafka_ferry.errors import ConfigError
 from tests.unit.config.builders import a_flow, properties_file, yaml_file
 

@@ -60,6 +60,20 @@ def test_all_users_is_no_principals_name() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rule", "user"),
+    [
+        ("RULE:User:(.*)/User:dr-$1/", "dr-anna"),
+        ("RULE:User:(.*)/Group:$1/", None),
+        ("RULE:User:app-(.*)/User:$1/", None),
+    ],
+)
+def test_a_user_without_a_name_on_the_target_has_no_rule_or_one_that_makes_it_no_user(
+    rule: str, user: str | None
+) -> None:
+    assert PrincipalRules((rule,)).user_of("anna") == user
+
+
+@pytest.mark.parametrize(
     ("rule", "reason"),
     [
         ("foo", "'foo' is not a rule"),

@@ -10,7 +10,8 @@ import pytest
 from kafka_ferry.config import Flow
 from kafka_ferry.model import ClusterState, Plan, RunOptions, TopicPartition, Window
 from kafka_ferry.model.ranges import Backfill, Settled
-from kafka_ferry.plan.backfill.make_plan import WindowFacts, plan_backfill
+from kafka_ferry.plan.backfill.make_plan import plan_backfill
+from kafka_ferry.plan.backfill.topic_backfill import WindowFacts
 from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
 from tests.unit.plan.builders import (
     NOW,
@@ -80,6 +81,15 @@ def test_a_backfill_looks_at_what_may_be_missing(
     assert range_.backfill.ledger_since == 7
     assert range_.remote_topic_id == "id of primary.orders"
     assert (plan.pins, plan.topics.config_changes, plan.access.acl_changes) == ((), (), ())
+
+
+def test_the_leader_epoch_before_the_position_travels_with_the_range() -> None:
+    known = a_state(
+        a_source(), target=[a_remote()], positions={P0: at(30, leader_epoch=4)}, ledger_end=7
+    )
+    (range_,) = backfill(known).ranges
+    assert range_.backfill
+    assert range_.backfill.leader_epoch == 4
 
 
 def test_a_group_that_the_source_lacks_is_noted_where_groups_are_moved() -> None:

@@ -22,7 +22,8 @@ from kafka_ferry.model import (
 )
 from kafka_ferry.model.changes import Misplacement
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.plan.backfill.make_plan import WindowFacts, plan_backfill
+from kafka_ferry.plan.backfill.make_plan import plan_backfill
+from kafka_ferry.plan.backfill.topic_backfill import WindowFacts
 from tests.unit.plan.builders import (
     NOW,
     P0,

@@ -29,7 +29,7 @@ from kafka_ferry.cli.audit_options import (
 from kafka_ferry.cli.commands.backfill import moment_ms
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import FLOW_FILE, OneFlowOption, RateOption, TopicsOption, run_options
-from kafka_ferry.cli.terminal import warn
+from kafka_ferry.cli.terminal import show_json, warn
 from kafka_ferry.config import Flow
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _audit(audit: Audit, *, resume: bool, output: Path | None, as_json: bool) ->
     if output:
         write_to(output, report)
     if as_json:
-        print(json.dumps(_as_json(report), indent=1))
+        show_json([_as_json(report)], several=False)
     else:
         show_audit(report, audit.folder.page)
     return report

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import FLOW_FILE, JsonOption, OneFlowOption, place_of
-from kafka_ferry.cli.terminal import out, show_table
+from kafka_ferry.cli.terminal import out, show_json, show_table
 from kafka_ferry.plan.offsets.log_check import CopyState
 
 if TYPE_CHECKING:
@@ -137,9 +136,7 @@ def _show_copies(flow: Flow, names: list[str], *, yes: bool, as_json: bool) -> N
         given_up = {state.remote_topic: state for state in repair.give_up(chosen)}
         states = [given_up.get(state.remote_topic, state) for state in states]
     if as_json:
-        print(
-            json.dumps([asdict(state) | {"damaged": state.damaged} for state in states], indent=1)
-        )
+        show_json([[asdict(state) | {"damaged": state.damaged} for state in states]], several=False)
     for error in repair.refused.values():
         raise error
     if any(state.damaged and not state.given_up for state in states):
@@ -157,8 +154,8 @@ def _show_findings(flow: Flow, names: list[str], reason: str, *, yes: bool, as_j
     findings.require(names)
     left = {finding.name for finding in findings.leave(names, reason)} if names and yes else set()
     if as_json:
-        print(
-            json.dumps([asdict(entry) | {"left": entry.name in left} for entry in listed], indent=1)
+        show_json(
+            [[asdict(entry) | {"left": entry.name in left} for entry in listed]], several=False
         )
     else:
         for finding in listed:
@@ -181,7 +178,7 @@ def _show_ledger(flow: Flow, offsets: list[int], reason: str, *, yes: bool, as_j
         records.set_aside(offsets, reason)
     listed = records.listed()
     if as_json:
-        print(json.dumps([asdict(entry) for entry in listed], indent=1))
+        show_json([[asdict(entry) for entry in listed]], several=False)
     else:
         for record in listed:
             _show_record(record, is_named=record.offset in offsets)
@@ -221,7 +218,7 @@ def _show_audit(file: Path, config: Path | None, flow: str | None, *, as_json: b
         own_proposals(one_flow(config, flow), report, str(config)) if config else proposals(report)
     )
     if as_json:
-        print(json.dumps([asdict(entry) for entry in proposed], indent=1))
+        show_json([[asdict(entry) for entry in proposed]], several=False)
     else:
         for proposal in proposed:
             for line in sentences(proposal):
@@ -267,7 +264,7 @@ def _append(flow: Flow, names: list[str], reason: str, *, yes: bool, as_json: bo
             }
         )
     if as_json:
-        print(json.dumps(entries, indent=1))
+        show_json([entries], several=False)
     if not decided:
         raise typer.Exit(DAMAGED)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kafka_ferry.cli.flows import flows_of, for_each, with_timeout
+from kafka_ferry.cli.flows import answer_each, flows_within
 from kafka_ferry.cli.options import (
     ClustersOption,
     ConfigOption,
@@ -15,7 +15,7 @@ from kafka_ferry.cli.options import (
     JsonOption,
     TimeoutOption,
 )
-from kafka_ferry.cli.terminal import out, show_json
+from kafka_ferry.cli.terminal import out
 from kafka_ferry.config import Flow
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def verify(
     from kafka_ferry.runs import Run
     from kafka_ferry.spark.session import terminal_spark
 
-    flows = [with_timeout(chosen, timeout) for chosen in flows_of(config, flow, clusters)]
+    flows = flows_within(timeout, config, flow, clusters)
 
     def answer(flow: Flow) -> dict[str, Any]:
         run = Run.reopen(flow, run_id) if run_id else Run.latest(flow, whole=everything)
@@ -56,10 +56,7 @@ def verify(
         document: dict[str, Any] = json.loads(verdict.to_json())
         return {"flow": flow.name, "run": run.run_id} | document
 
-    attempts = for_each(flows, answer)
-    if as_json:
-        show_json(attempts.results, several=len(flows) > 1)
-    attempts.raise_failures()
+    answer_each(flows, answer, as_json=as_json)
 
 
 def _show(flow: Flow, run_id: str, verdict: Verdict, *, is_named: bool) -> None:

@@ -1,4 +1,4 @@
-"""The places where a history takes the machine's part: sockets, threads, clocks, Spark, and who words verdicts.
+"""What stands in for the machine: sockets, threads, clocks, files, Spark, and Great Expectations.
 
 Everything else is the product's own code. Spark is replaced by its contract (``spark.query``): a micro-batch that
 did not end comes again as it was planned; tasks run in any order, side by side, more than once, or are killed.
@@ -205,7 +205,7 @@ class Spark:
 
         def attempt(at: int) -> None:
             for number in range(_TRIES):
-                copies = 2 if adversary.doubles_task() else 1
+                copies = 2 if adversary.happens("double task") else 1
                 tasks = [
                     world.spawn(Process(f"task {at}, try {number}"), lambda: work(items[at]))
                     for _ in range(copies)
@@ -213,7 +213,7 @@ class Spark:
                 _wait_for_one(tasks)
                 self.late += [it for it in tasks if not it.done]
                 good = [it for it in tasks if it.done and not it.error]
-                if good and not adversary.loses_result():
+                if good and not adversary.happens("lose result"):
                     results[at] = good[0].result
                     return
                 failed = [it.error for it in tasks if it.error and not isinstance(it.error, Killed)]
@@ -234,10 +234,17 @@ class Spark:
 
 def _wait_for_one(tasks: Sequence[Task]) -> None:
     """Wait until a task has succeeded, or all have ended."""
-    Network.here.world.wait(
-        lambda: any(it.done and not it.error for it in tasks) or all(it.done for it in tasks),
-        float("inf"),
-    )
+
+    def is_over() -> bool:
+        left = 0
+        for task in tasks:
+            if not task.done:
+                left += 1
+            elif not task.error:
+                return True
+        return not left
+
+    Network.here.world.wait(is_over, float("inf"))
 
 
 def judge_by_predicates(suites: Any, rows: Any, terms: Any, verdict: Any) -> Any:

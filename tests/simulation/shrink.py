@@ -1,4 +1,4 @@
-"""Smaller cases that are wrong in the same way, and the story of a history in at most forty lines.
+"""Smaller cases that are wrong in the same way, and what has happened in one, in at most forty lines.
 
 Cases are made smaller by a plain loop over their parts, not by ``hypothesis``: a case is five numbers and a list of
 faults, and a try costs a whole history, so that what counts is to try the largest cuts first and nothing twice.
@@ -11,27 +11,27 @@ from dataclasses import replace
 from typing import Final
 
 from tests.simulation.case import Case
-from tests.simulation.history import History, play
+from tests.simulation.history import History, simulate
 
 _LINES: Final = 40
 _WIDTH: Final = 160
 
 
-def story(history: History) -> list[str]:
-    """The story of a history that was played."""
+def summary(history: History) -> list[str]:
+    """What has happened in a history: its case, its faults, its trace, and what each side has at the end."""
     case = history.case
     head = [
         f"seed {case.seed}: {_topics(case)}; {case.runs} runs, {case.records} records; {_options(case)}",
-        f"faults: {', '.join(f'{it.power} at {it.nth}' for it in case.faults) or 'none'}",
+        f"faults: {', '.join(f'{it.kind} at {it.nth}' for it in case.faults) or 'none'}",
     ]
     end = [*_believed(history)]
     if history.wrong:
         end.append(f"({history.wrong.oracle}) {history.wrong.what}")
     room = _LINES - len(head) - len(end)
-    told = [line.replace("\n", " ") for line in history.story]
-    if len(told) > room:
-        told = ["...", *told[-room + 1 :]]
-    return [line[:_WIDTH] for line in (*head, *told, *end)]
+    trace = [line.replace("\n", " ") for line in history.trace]
+    if len(trace) > room:
+        trace = ["...", *trace[-room + 1 :]]
+    return [line[:_WIDTH] for line in (*head, *trace, *end)]
 
 
 def _topics(case: Case) -> str:
@@ -49,7 +49,10 @@ def _options(case: Case) -> str:
 def _believed(history: History) -> Iterator[str]:
     """By partition: the source, the position, the target."""
     offsets = {
-        tp: it.offset for of in history.target.groups.offsets.values() for tp, it in of.items()
+        tp: it.offset
+        for group, of in history.target.groups.offsets.items()
+        if group.startswith("ferry.")
+        for tp, it in of.items()
     }
     for source, target in history.pairs():
         left, right = history.source.log(source), history.target.log(target)
@@ -72,7 +75,7 @@ def shrink(history: History, tries: int = 60) -> History:
                 continue
             seen.add(repr(case))
             tries -= 1
-            now = play(case)
+            now = simulate(case)
             if now.wrong and best.wrong and now.wrong.oracle == best.wrong.oracle:
                 best = now
                 break

@@ -1,4 +1,4 @@
-"""What is true in a history, whatever the product believes: the clusters, and what clients of the source have done."""
+"""The clusters, and what clients of the source write and read: all that is true, whatever the product believes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ELECTIONS: Final = 0.1
 
 
 @dataclass
-class Truth:
+class Workload:
     """Both clusters, and what was written to the source.
 
     Attributes:
@@ -32,7 +32,7 @@ class Truth:
         read_at: when it has last read of a partition.
         lost_marks: whether the ledger may no longer say that the flow has created its topics: of others, records
             before the first that it has copied are not its own.
-        story: what happened.
+        trace: what happened.
     """
 
     case: Case
@@ -44,7 +44,7 @@ class Truth:
     read: set[bytes] = field(default_factory=set)
     read_at: dict[TopicPartition, float] = field(default_factory=dict)
     lost_marks: bool = False
-    story: list[str] = field(default_factory=list)
+    trace: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         seed, case = self.case.seed, self.case
@@ -59,9 +59,9 @@ class Truth:
         self._producers: dict[tuple[TopicPartition, str, int], int] = {}
         self._open: dict[tuple[TopicPartition, int], set[bytes]] = {}
 
-    def tell(self, what: str) -> None:
-        """Add a line to the story."""
-        self.story.append(f"{self.world.now:9.3f} {what}")
+    def note(self, what: str) -> None:
+        """Add a line to the trace."""
+        self.trace.append(f"{self.world.now:9.3f} {what}")
 
     def wall_ms(self, moment: float) -> int:
         """A moment of the brokers' clocks."""

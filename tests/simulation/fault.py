@@ -1,11 +1,11 @@
-"""A power, and a fault as it strikes."""
+"""What a fault is: its kind, when it is due, and the moment at which it is injected."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka_ferry.model.ranges import TopicPartition
 from tests.simulation.brokers.cluster import SimCluster
@@ -22,9 +22,32 @@ class Unanswered(Exception):
     """The connection stays, and no answer comes."""
 
 
+class Fault(NamedTuple):
+    """A fault that is injected once.
+
+    Attributes:
+        kind: the name of its kind.
+        nth: at which of the requests that it fits.
+        pick: what it draws its choices from.
+        run: from which run on; the first is 0.
+        at: the step and the request that it waits for, each "" for any: "mirror EndTxn".
+    """
+
+    kind: str
+    nth: int
+    pick: int
+    run: int = 0
+    at: str = ""
+
+    @property
+    def aim(self) -> tuple[str, int, str]:
+        """What is counted for it."""
+        return self.kind, self.run, self.at
+
+
 @dataclass
-class Strike:
-    """A fault as it strikes: where, and the choices that it makes."""
+class Injection:
+    """A fault that is injected now: at which request, and the choices that it makes."""
 
     history: History
     cluster: SimCluster
@@ -43,9 +66,9 @@ class Strike:
         """The target."""
         return self.history.target
 
-    def tell(self, what: str) -> None:
-        """Tell the story what happens."""
-        self.history.tell(f"!! {what}")
+    def note(self, what: str) -> None:
+        """Add a line to the trace."""
+        self.history.note(f"!! {what}")
 
     def partition(
         self, cluster: SimCluster, fits: Callable[[TopicPartition], bool] = lambda _: True
@@ -57,20 +80,22 @@ class Strike:
 
 
 @dataclass(frozen=True)
-class Power:
+class FaultKind:
     """Something that may go wrong.
 
     Attributes:
-        do: what happens; gives the answer to the request.
-        fits: the requests at which it may strike, by their names; none for any.
-        side: the cluster whose requests it strikes at; "" for either.
+        do: what happens; gives the answer to the request, or None where the broker answers as ever.
+        fits: the requests at which it may come, by their names; none for any.
+        side: the cluster at whose requests it comes; "" for either.
         hurts: why a run may refuse to go on afterwards; "" where every run must get to the end.
-        touches_target: whether it takes away what was proved, so that it may not strike between a verdict's reading
+        touches_target: whether it takes away what was proved, so that it may not come between a verdict's reading
             and its word.
+        once_a_run: whether it has one occasion in a run, not one with each request.
     """
 
-    do: Callable[[Strike], Any]
+    do: Callable[[Injection], Any]
     fits: frozenset[str] = frozenset()
     side: str = ""
     hurts: str = ""
     touches_target: bool = False
+    once_a_run: bool = False

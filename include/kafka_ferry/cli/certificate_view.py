@@ -1,0 +1,127 @@
+"""Certificates, shown on a terminal and for programs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from kafka_ferry.cli.terminal import out, show_table
+from kafka_ferry.clock import moment_text
+from kafka_ferry.plan import policy_of
+from kafka_ferry.verify.counts import and_heartbeats, count, records_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    from kafka_ferry.certificates import Certificate
+    from kafka_ferry.config import Flow
+    from kafka_ferry.runs.certificates import ReadBack
+
+
+def show_certificates(flow: Flow, certificates: Sequence[Certificate]) -> None:
+    """Print a row for each certificate."""
+    columns = ("SERIAL", "ISSUED", "RUN", "RANGES", "RECORDS", "FROM", "UNTIL", "SIGNED", "HASH")
+    rows = (_row(flow, one) for one in certificates)
+    show_table(columns, rows, numbers=("SERIAL", "RANGES", "RECORDS"))
+
+
+def _row(flow: Flow, one: Certificate) -> tuple[object, ...]:
+    header, is_signed = one.header, "yes" if one.signature else "no"
+    beats = _heartbeats(flow, one)
+    counts = f"{header.ranges:,}", f"{header.records - beats:,}{and_heartbeats(beats)}"
+    issued = header.serial, moment_text(header.issued_at), header.run
+    since = moment_text(header.window[0]) if header.window else None
+    return (*issued, *counts, since, moment_text(until_ms(one)), is_signed, one.digest[:16])
+
+
+def _heartbeats(flow: Flow, one: Certificate) -> int:
+    """How many of its records are in topics of heartbeats."""
+    is_heartbeats_topic = policy_of(flow).is_heartbeats_topic
+    # Of thousands of lines, those of other topics are not parsed.
+    some = replace(one, range_lines=[line for line in one.range_lines if b"heartbeats" in line])
+    return sum(row["read_back"] for row in some.ranges() if is_heartbeats_topic(row["topic"]))
+
+
+def until_ms(one: Certificate) -> int:
+    """Until when its records were written: the end of a backfill's window, or when the run was planned."""
+    window, planned_at = one.header.window, one.header.planned_at
+    return min(window[1], planned_at) if window else planned_at
+
+
+def checked_json(
+    certificates: Sequence[Certificate], read: Sequence[ReadBack], key: Ed25519PublicKey | None
+) -> dict[str, Any]:
+    """What was checked and holds."""
+    headers = [one.header for one in certificates]
+    return {
+        "flow": headers[0].flow,
+        "first": headers[0].serial,
+        "last": headers[-1].serial,
+        "ranges": sum(header.ranges for header in headers),
+        "signatures": key is not None,
+        "read_back": [asdict(one) for one in read],
+        "notes": not_looked_at(certificates, key),
+    }
+
+
+def intervals(serials: Sequence[int]) -> str:
+    """Ascending serials, such as ``1 to 3, 5``."""
+    ends: list[list[int]] = []
+    for serial in serials:
+        if ends and ends[-1][1] == serial - 1:
+            ends[-1][1] = serial
+        else:
+            ends.append([serial, serial])
+    return ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in ends)
+
+
+def not_looked_at(certificates: Sequence[Certificate], key: Ed25519PublicKey | None) -> list[str]:
+    """A note on each thing that a check of these certificates has left out."""
+    from kafka_ferry.certificates.chain import pruning_of
+
+    notes, first = [], certificates[0].header.serial - 1
+    if pruned := pruning_of(certificates, key):
+        notes.append(
+            f"Pruned until certificate {pruned.through}, which had the hash {pruned.hash}."
+        )
+    elif first:
+        notes.append(f"Not looked at: the certificates 1 to {first}, which are not here.")
+    if key is None:
+        notes.append("Not looked at: signatures, for want of --public-key.")
+    return notes
+
+
+def certificate_json(one: Certificate) -> dict[str, Any]:
+    """A certificate for programs."""
+    document: dict[str, Any] = json.loads(one.line)
+    signature = {"signature": one.signature.model_dump()} if one.signature else {}
+    return document | {"hash": one.digest} | signature
+
+
+def show_certificate(flow: Flow, one: Certificate) -> None:
+    """Print what a certificate says, and its ranges."""
+    header = one.header
+    records = records_text(header.records, _heartbeats(flow, one))
+    lines = {
+        "certificate": f"{header.serial}, {one.digest}",
+        "follows": header.previous or "nothing",
+        "signed by": one.signature.key if one.signature else "no key",
+        "flow": header.flow,
+        "run": header.run,
+        "issued": moment_text(header.issued_at),
+        "source": f"{header.source.alias}, cluster {header.source.cluster_id}",
+        "target": f"{header.target.alias}, cluster {header.target.cluster_id}",
+        "proved": f"{records} in {count(header.ranges, 'range')} of {count(header.source_offsets, 'offset')}",
+        "without a record": ", ".join(f"{n:,} {why}" for why, n in header.reasons.items())
+        or "none",
+    }
+    width = max(map(len, lines)) + 2
+    for name, text in lines.items():
+        out.print(f"{name + ':':<{width}}{text}")
+    columns = ("TOPIC", "PARTITION", "START", "END", "RECORDS", "REMOTE TOPIC", "DIGEST")
+    names = ("topic", "partition", "start", "end", "read_back", "remote_topic", "digest")
+    rows = ([row.get(name, "") for name in names] for row in one.ranges())
+    show_table(columns, rows, numbers=columns[1:5])

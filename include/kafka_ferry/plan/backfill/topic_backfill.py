@@ -1,0 +1,289 @@
+"""What a backfill copies of one topic, where to, and why it may not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kafka_ferry.config.types.values import is_topic_name
+from kafka_ferry.model.plan import Creation, Growth, OffsetsChoice, Plan
+from kafka_ferry.model.ranges import Backfill, Range, Settled, TopicPartition
+from kafka_ferry.model.remarks import Note, Refusal
+from kafka_ferry.model.run_options import Window
+from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.plan.backfill.separate_topic import separate_topic
+from kafka_ferry.plan.backfill.windows import Span, hull, whole_spans, within
+from kafka_ferry.plan.schedule.sharding import writers_of
+from kafka_ferry.plan.topics.configs import wanted_configs
+from kafka_ferry.plan.topics.provenance import origins_beyond
+from kafka_ferry.plan.topics.replica_placement import creation_of, growth_of
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.model.cluster_state import ClusterState, LogBounds, Topic
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFacts:
+    """What must be known of both clusters besides ``ClusterState``, by *source* partition or by name.
+
+    Attributes:
+        firsts: the first offset whose record is not older than the window; absent where there is none.
+        lasts: the first offset whose record is so much newer than the window that no older one
+            is expected after it; absent where there is none.
+        settled: what the ledger knows of the partition, in remote topics that exist.
+        separate: the topics for backfills that the target has, by name.
+        foreign: those of them that hold records which the flow has not copied.
+        mismatched: those of them whose logs contradict the ledger.
+    """
+
+    firsts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    lasts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    settled: Mapping[TopicPartition, Sequence[Settled]] = field(default_factory=dict)
+    separate: Mapping[str, Topic] = field(default_factory=dict)
+    foreign: frozenset[str] = frozenset()
+    mismatched: frozenset[str] = frozenset()
+
+
+class TopicBackfill:
+    """A backfill of one topic."""
+
+    def __init__(
+        self,
+        flow: Flow,
+        state: ClusterState,
+        facts: WindowFacts,
+        window: Window,
+        ordinary: Plan,
+        choice: OffsetsChoice,
+    ) -> None:
+        self._flow, self._state, self._facts, self._window = flow, state, facts, window
+        self._choice = choice
+        self._taken = {
+            *state.ledger.copied.values(),
+            *(entry.remote_topic for entry in ordinary.choices),
+        }
+        self._pair = Pair.of(choice.topic, choice.remote_topic, state)
+        self._is_separate = flow.backfill_topic == "separate"
+        self._remote_topic = choice.remote_topic
+        if self._is_separate:
+            self._remote_topic = separate_topic(choice.remote_topic)
+        self._source = state.source.topics[choice.topic]
+        # Once a topic: of a function it takes the file.
+        self._transform = flow.fingerprint_of(choice.topic)
+        self._there = self._after = self._cut = self._unread = 0
+        self._ends_early = False
+        planned = {
+            range_.partition: range_ for range_ in ordinary.ranges if range_.topic == choice.topic
+        }
+        refused = {
+            entry.partition for entry in ordinary.remarks.refused if entry.topic == choice.topic
+        }
+        self.ranges = [
+            range_
+            for number in range(self._source.partitions)
+            if number not in refused
+            for range_ in self._range(number, planned.get(number))
+        ]
+        # What a topic has lost is in the ledger, and so is not among the ranges.
+        has_lost = self._there > 0 and self._remote_topic in facts.mismatched
+        self.refusal = self._refusal() if self.ranges or has_lost else None
+
+    @property
+    def is_work(self) -> bool:
+        """Whether anything is to be copied."""
+        return bool(self.ranges) and self.refusal is None
+
+    @property
+    def creations(self) -> Iterator[Creation]:
+        """The separate topic, if it is to be created."""
+        return (step for step in self._separate_steps() if isinstance(step, Creation))
+
+    @property
+    def growths(self) -> Iterator[Growth]:
+        """The separate topic, if it needs more partitions."""
+        return (step for step in self._separate_steps() if isinstance(step, Growth))
+
+    def _separate_steps(self) -> Iterator[Creation | Growth | Refusal | Note]:
+        racks = self._state.target.racks
+        if self._is_separate and self._remote is None:
+            yield creation_of(self._flow, racks, self._source, self._remote_topic)
+        elif self._is_separate and self._remote:
+            yield from growth_of(self._flow, racks, self._source, self._remote)
+
+    @property
+    def notes(self) -> Iterator[Note]:
+        """Notes on it."""
+        topic = self._choice.topic
+        if self.refusal:
+            return
+        places = dict.fromkeys((self._choice.remote_topic, self._remote_topic))
+        if not self.ranges and self._there:
+            yield Note(
+                topic,
+                "Nothing to backfill: by the ledger all of the source's records of the window that it looks at below "
+                f"the flow's position were copied to {' or '.join(places)}, {self._there:,} offsets."
+                f"{self._unread_text} What was lost there since `ferry verify --all` finds, and `ferry repair "
+                "--append` copies.",
+            )
+        elif not self.ranges and not self._after:
+            reason = "the source has no record in the window."
+            if self._ends_early:
+                reason = (
+                    "the first record that is not older than the window is newer than it by more than "
+                    "backfill.disorder.ms. What comes after it was not looked at."
+                )
+            yield Note(topic, f"Nothing to backfill: {reason}")
+        if self._after:
+            yield Note(
+                topic,
+                f"{self._after:,} offsets that may be in the window are not below the flow's "
+                "position: its own runs copy them, in order.",
+            )
+        if self._cut and self.ranges:
+            yield Note(
+                topic,
+                f"In {self._cut:,} partitions the source's log starts within the window's offsets: "
+                "records of the window that were deleted before that cannot be copied.",
+            )
+
+    @property
+    def _unread_text(self) -> str:
+        """What a backfill does not look at below the position, a sentence; "" where it looks at all."""
+        if not self._unread:
+            return ""
+        return (
+            f" It does not look at {self._unread:,} offsets below the flow's position, which come after a record that "
+            "is newer than the window by more than backfill.disorder.ms: -1 finds records that came so late."
+        )
+
+    @property
+    def _remote(self) -> Topic | None:
+        if self._is_separate:
+            return self._facts.separate.get(self._remote_topic)
+        return self._pair.remote
+
+    def _range(self, number: int, planned: Range | None) -> Iterator[Range]:
+        source = TopicPartition(self._choice.topic, number)
+        bounds = self._state.source.logs.bounds[source]
+        offsets, after = self._offsets(source, bounds, self._position(number, bounds, planned))
+        self._after += after
+        if offsets is None:
+            return
+        known = self._facts.settled.get(source, ())
+        settled = within(known, offsets, self._window)
+        left = hull(settled, offsets, self._window)
+        self._there += sum(end - start for start, end in whole_spans(settled, self._window))
+        if left is None:
+            return
+        is_cut = 0 < bounds.start == left[0]
+        self._cut += is_cut and not any(piece.start < left[0] <= piece.end for piece in known)
+        target = TopicPartition(self._remote_topic, number)
+        yield Range(
+            topic=source.topic,
+            partition=number,
+            start=left[0],
+            end=left[1],
+            topic_id=self._source.topic_id,
+            remote_topic=self._remote_topic,
+            writer=writers_of(self._flow).of(target),
+            remote_topic_id=self._remote.topic_id if self._remote else "",
+            origins=origins_beyond(self._state, self._pair),
+            # Records from the opposite flow lie below the position, and anywhere in its ledger.
+            returned_since=0 if source.topic in self._state.other_flows.returned else -1,
+            transform=self._transform,
+            backfill=Backfill(
+                self._window.since_ms,
+                self._window.until_ms,
+                self._state.positions.ledger_end,
+                within(settled, left, self._window),
+                self._epoch(number, planned),
+            ),
+        )
+
+    def _position(self, number: int, bounds: LogBounds, planned: Range | None) -> int:
+        """Where the flow's next run continues, or begins."""
+        if planned:
+            return planned.start
+        position = self._pair.position(number)
+        return position.offset if position else bounds.start
+
+    def _epoch(self, number: int, planned: Range | None) -> int:
+        """The source's leader epoch before that; -1 where it is not known."""
+        position = self._pair.position(number)
+        if planned and (position is None or position.offset != planned.start):
+            return planned.start_epoch
+        return position.leader_epoch if position else -1
+
+    def _offsets(
+        self, source: TopicPartition, bounds: LogBounds, position: int
+    ) -> tuple[Span | None, int]:
+        """The offsets to look at, and how many of the same kind are not below ``position``."""
+        first = self._facts.firsts.get(source)
+        if first is None:
+            return None, 0
+        last = min(self._facts.lasts.get(source, bounds.end), bounds.end)
+        start, end = max(first, bounds.start), min(last, position)
+        self._unread += max(0, position - max(last, start))
+        self._ends_early |= last <= start < bounds.end
+        after = max(0, last - max(start, position))
+        return ((start, end) if start < end else None), after
+
+    def _refusal(self) -> Refusal | None:
+        """Why the topic cannot be backfilled as the flow says."""
+        reason, advice = self._unfit_separate() if self._is_separate else self._unfit_same()
+        return Refusal(self._choice.topic, reason, advice) if reason else None
+
+    def _unfit_same(self) -> tuple[str, str]:
+        advice = "Set backfill.topic: separate."
+        if self._choice.preserved:
+            return (
+                f"{self._remote_topic} keeps the source's offsets: older records cannot be added "
+                "after its end.",
+                advice,
+            )
+        policy = wanted_configs(self._flow, self._source).get("cleanup.policy", "")
+        if self._remote.is_compacted if self._remote else "compact" in policy:
+            return (
+                f"{self._remote_topic} is compacted: an older record after a newer one of its "
+                "key would replace it.",
+                advice,
+            )
+        return "", ""
+
+    def _unfit_separate(self) -> tuple[str, str]:
+        name = self._remote_topic
+        if not is_topic_name(name):
+            return (
+                f"{name} is longer than Kafka allows for a topic name.",
+                "Name it in topics.rename.",
+            )
+        if name in self._taken:
+            return (
+                f"{name} is the remote topic of another topic of the flow.",
+                "Set backfill.topic: same, or rename that one in topics.rename.",
+            )
+        if name in self._facts.foreign | self._facts.mismatched:
+            return self._strange_records(name)
+        if self._remote and self._remote.stamps_append_time:
+            return (
+                f"{name} on the target has message.timestamp.type=LogAppendTime, which would "
+                "replace the records' timestamps.",
+                "Set it to CreateTime.",
+            )
+        for step in self._separate_steps():
+            if isinstance(step, Refusal):
+                return step.reason, step.advice
+        return "", ""
+
+    def _strange_records(self, name: str) -> tuple[str, str]:
+        if name in self._facts.foreign:
+            return (
+                f"{name} on the target holds records that the flow has not copied.",
+                "Move them elsewhere, or set backfill.topic: same.",
+            )
+        return (
+            f"{name} on the target has lost records that the ledger has, or has some that the ledger has lost.",
+            "Give it up with `ferry repair`, or set backfill.topic: same.",
+        )

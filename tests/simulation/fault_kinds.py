@@ -1,0 +1,378 @@
+"""What may go wrong: the kinds of faults by name, each with what it does at a request that it fits.
+
+Each does what Kafka's documents allow, and says where it does harm that a run may refuse to go on from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kafka_ferry.model.ranges import TopicPartition
+from tests.simulation.brokers.cluster import SimCluster
+from tests.simulation.brokers.log import Stored
+from tests.simulation.brokers.messages import name_of, unapplied, with_code
+from tests.simulation.fault import FaultKind, Injection, Lost, Unanswered
+
+# What the protocol lists for each request, beside NONE.
+ERRORS: Final[Mapping[str, tuple[int, ...]]] = {
+    "Fetch": (6, 3, 56, 9, 74, 78, -1),
+    "ListOffsets": (6, 3, 56, 9, 78, -1),
+    "OffsetForLeaderEpoch": (6, 3, 56, 74, 75),
+    "Produce": (6, 3, 19, 56, 7, 20, 48),
+    "InitProducerId": (14, 15, 16, 51),
+    "AddPartitionsToTxn": (14, 15, 16, 51),
+    "AddOffsetsToTxn": (14, 15, 16, 51),
+    "EndTxn": (14, 15, 16, 51),
+    "TxnOffsetCommit": (14, 15, 16, -1),
+    "OffsetFetch": (14, 15, 16),
+    "FindCoordinator": (15,),
+    "DescribeProducers": (6, 3),
+    "CreateTopics": (7, 41),
+}
+_WRITES: Final = (
+    *("InitProducerId", "AddPartitionsToTxn", "Produce"),
+    *("AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"),
+)
+_TXN_STATE, _APPENDED = 48, 20
+# A plan looks at the ledger later than that.
+_LOOK_S: Final = 0.02
+# These come after the request was applied.
+_APPLIED: Final = frozenset({7, _APPENDED})
+_LOOKS: Final = frozenset({"Fetch", "ListOffsets", "OffsetForLeaderEpoch", "DescribeProducers"})
+
+
+def _lose_request(injection: Injection) -> Any:
+    injection.note(f"{_name(injection)} is lost")
+    raise Lost
+
+
+def _lose_answer(injection: Injection) -> Any:
+    injection.note(f"the answer to {_name(injection)} is lost")
+    injection.apply()
+    raise Lost
+
+
+def _delay_request(injection: Injection) -> Any:
+    seconds = injection.random.choice((0.01, 1.0, 35.0))
+    injection.note(f"{_name(injection)} arrives {seconds} s later, its connection is gone")
+    world = injection.history.world
+    world.at(world.now + seconds, lambda: _late(injection))
+    raise Lost
+
+
+def _late(injection: Injection) -> None:
+    injection.apply()
+
+
+def _hang(injection: Injection) -> Any:
+    injection.note(f"no answer to {_name(injection)}, which was applied")
+    injection.apply()
+    raise Unanswered
+
+
+def _name(injection: Injection) -> str:
+    return f"{name_of(injection.request)} to {injection.cluster.alias}-{injection.node}"
+
+
+def _refuse(injection: Injection) -> Any:
+    name = name_of(injection.request)
+    code = injection.random.choice(ERRORS[name])
+    if code == _TXN_STATE and not injection.request.transactional_id:
+        code = _APPENDED
+    injection.note(f"{_name(injection)} is answered with error {code}")
+    # A leader that has not replicated it yet may be followed by one that lacks it.
+    is_kept = name in _LOOKS or (code in _APPLIED and injection.random.random() < 0.5)
+    return with_code(injection.apply() if is_kept else unapplied(injection.request), code)
+
+
+def _shorten(injection: Injection) -> Any:
+    answer = injection.apply()
+    for topic in answer.responses:
+        for data in topic.partitions:
+            if data.records:
+                keep = injection.random.choice((len(data.records) // 2, len(data.records) - 1))
+                data.records = bytes(data.records)[: max(keep, 70)]
+    injection.note(f"{_name(injection)} is answered in part")
+    return answer
+
+
+def _move_leader(injection: Injection) -> None:
+    tp = injection.random.choice(injection.cluster.partitions() or [None])
+    if tp:
+        injection.cluster.move_leader(tp)
+        injection.note(f"{tp} on {injection.cluster.alias} gets another leader")
+
+
+def _lose_leader(injection: Injection) -> None:
+    cluster = injection.cluster
+    # Where a marker is soon to be written, more often: of data, of the ledger, or of positions.
+    open_ = [it for it in cluster.transactions.by_id.values() if it.partitions or it.groups]
+    parts = sorted({tp for it in open_ for tp in it.partitions})
+    kinds = [
+        [tp for tp in parts if not tp.topic.startswith("ferry-")],
+        [tp for tp in parts if tp.topic.startswith("ferry-")],
+        [TopicPartition(of, -1) for of in sorted({of for it in open_ for of in it.groups})],
+    ]
+    near = injection.random.choice([it for it in kinds if it] or [cluster.partitions()])
+    is_near = injection.random.random() < 0.7
+    tp = injection.random.choice((near if is_near else cluster.partitions()) or [None])
+    if tp:
+        seconds = injection.random.choice((0.05, 0.7, 2.0, 7.0, 30.0, 100.0))
+        cluster.leaderless[tp] = injection.history.world.now + seconds
+        injection.note(f"{tp} on {injection.cluster.alias} has no leader for {seconds} s")
+
+
+def _move_coordinator(injection: Injection) -> None:
+    target = injection.target
+    groups = [it for it in sorted(target.groups.offsets) if it.startswith("ferry.")]
+    keys = groups * 2 + sorted(target.transactions.by_id)
+    if keys:
+        key, stale_s = (
+            injection.random.choice(keys),
+            injection.random.choice((0.0, 1.0, 30.0, 300.0)),
+        )
+        target.move_coordinator(key, stale_s)
+        injection.note(
+            f"{key} has another coordinator, which the old one notices {stale_s} s later"
+        )
+
+
+def _freeze(injection: Injection) -> Any:
+    seconds = injection.random.choice((0.5, 3.0, 20.0, 45.0))
+    injection.cluster.frozen[injection.node] = injection.history.world.now + seconds
+    injection.note(f"{injection.cluster.alias}-{injection.node} freezes for {seconds} s")
+    world, cluster, node = injection.history.world, injection.cluster, injection.node
+
+    def thaw() -> None:
+        if cluster.frozen.get(node, 0.0) <= world.now:
+            cluster.frozen.pop(node, None)
+
+    world.at(world.now + seconds, thaw)
+    if injection.random.random() < 0.5:
+        injection.apply()
+    raise Unanswered
+
+
+def _step_clock(injection: Injection) -> None:
+    seconds = injection.random.choice((-3600, -5, 5, 3600, 90_000))
+    injection.history.world.clock_off += seconds
+    injection.note(f"the machine's clock steps by {seconds} s")
+
+
+def _cut(
+    injection: Injection, cluster: SimCluster
+) -> tuple[TopicPartition, Sequence[Stored]] | None:
+    """Lose the end of a partition's log; gives what is lost."""
+    tp = injection.partition(
+        cluster, lambda tp: bool(cluster.topics[tp.topic].logs[tp.partition].stored)
+    )
+    if not tp:
+        return None
+    log = cluster.topics[tp.topic].logs[tp.partition]
+    lost = injection.random.choice(injection.random.choice((log.stored, log.stored[-6:]))).base
+    end, stable, stored = log.end, log.stable, log.stored
+    cluster.move_leader(tp, lose_from=lost)
+    injection.note(
+        f"unclean election of {tp} on {cluster.alias}: [{log.end}, {end}) is lost (stable to {stable})"
+    )
+    if cluster is injection.source:
+        injection.history.replaced[tp] = injection.history.world.now
+        # Where the abort's marker is lost, the producer's next transaction takes the records in.
+        injection.history.aborted -= {value for _, value in log.unaborted()}
+        # The new branch is soon as long as the lost one, a little shorter or longer.
+        injection.history.write_up_to(tp, end + injection.random.choice((-end, -end, -1, 0, 1, 5)))
+    if injection.random.random() < 0.3:
+        # The broker that has led before is preferred, and has followed the new log meanwhile.
+        cluster.move_leader(tp)
+    return tp, [it for it in stored if it.base >= lost]
+
+
+def _lose_end(injection: Injection, cluster: SimCluster) -> None:
+    _cut(injection, cluster)
+
+
+def _return_branch(injection: Injection) -> None:
+    """The replica that has what another one lacked comes back, and leads, once that one is lost."""
+    history, source = injection.history, injection.source
+    if cut := _cut(injection, source):
+        tp, branch = cut
+        topic_id = source.topic_id(tp.topic)
+
+        def put_back() -> None:
+            log = source.log(tp)
+            is_there = log and log.start <= branch[0].base <= log.end
+            if history.adversary.is_over or not is_there or source.topic_id(tp.topic) != topic_id:
+                return
+            source.move_leader(tp, lose_from=branch[0].base)
+            assert log
+            if log.end == branch[0].base:
+                log.put_back(branch)
+                history.returned.add(tp)
+                history.replaced[tp] = history.world.now
+                history.note(f"!! the lost branch of {tp} on {source.alias} leads: to {log.end}")
+
+        history.world.at(history.world.now + injection.random.choice((0.5, 30.0, 700.0)), put_back)
+
+
+def _cut_internal(injection: Injection) -> None:
+    target = injection.target
+    moment = injection.random.choice(injection.history.moments or [0.0])
+    which = injection.random.choice(("ledger", "positions", "both"))
+    if which != "positions":
+        for tp in target.partitions():
+            if tp.topic.startswith("ferry-ledger"):
+                log, ms = (
+                    target.topics[tp.topic].logs[tp.partition],
+                    injection.history.wall_ms(moment),
+                )
+                later = [it.base for it in log.stored if it.batch.header.max_timestamp >= ms]
+                if later:
+                    target.move_leader(tp, lose_from=later[0])
+                    injection.history.lost_marks = True
+    if which != "ledger":
+        target.groups.go_back(moment)
+    now, began = injection.history.world.now, injection.history.began
+    injection.history.is_cut_unseen |= now > began + _LOOK_S
+    injection.note(f"unclean election: {which} cut back to what was there at {moment:.3f}")
+
+
+def _lose_group(injection: Injection) -> None:
+    for name in [*injection.target.groups.offsets]:
+        if name.startswith("ferry."):
+            del injection.target.groups.offsets[name]
+    injection.note("the flow's group expires on the target")
+
+
+def _expire_ids(injection: Injection) -> None:
+    injection.target.transactions.forget()
+    for tp in injection.target.partitions():
+        log = injection.target.topics[tp.topic].logs[tp.partition]
+        log.producers = {of: it for of, it in log.producers.items() if it.open_from >= 0}
+    injection.note("idle transactional ids and producer ids expire on the target")
+
+
+def _move_start(injection: Injection, cluster: SimCluster) -> None:
+    tp = injection.partition(cluster)
+    if tp:
+        log = cluster.topics[tp.topic].logs[tp.partition]
+        bounds = [at for it in log.stored for at in (it.base, it.base + 1)] or [log.end]
+        any_ = injection.random.randint(log.start, log.stable)
+        to = injection.random.choice((any_, log.stable, log.end, injection.random.choice(bounds)))
+        injection.history.removed |= {value for offset, value in log.records() if offset < to}
+        log.move_start(to)
+        injection.note(f"the log of {tp} on {cluster.alias} starts at {log.start}")
+
+
+def _compact(injection: Injection) -> None:
+    # More often where the request is that it waits for.
+    cluster = injection.random.choice((injection.cluster, injection.source, injection.target))
+    names = {
+        name
+        for name, topic in cluster.topics.items()
+        if topic.config("cleanup.policy") == "compact"
+    }
+    tp = injection.partition(cluster, lambda tp: tp.topic in names)
+    if tp:
+        log = cluster.topics[tp.topic].logs[tp.partition]
+        if cluster is injection.source and injection.random.random() < 0.5:
+            cluster.move_leader(tp)
+            injection.history.write_all_keys(tp)
+        # The active segment is never compacted.
+        upto = log.stored[-1].base if log.stored else 0
+        removed = log.compact(injection.random.choice((upto, (log.start + upto) // 2)))
+        injection.history.removed |= {value for _, value in removed}
+        injection.note(f"{tp} on {cluster.alias} is compacted: {len(removed)} records")
+
+
+def _write_foreign(injection: Injection) -> None:
+    tp = injection.partition(injection.target)
+    if tp:
+        value = b"foreign %d" % injection.random.randrange(10**6)
+        injection.target.produce(tp, [(b"k", value)])
+        injection.note(f"a foreign client writes to {tp} on the target")
+
+
+def _recreate(injection: Injection, cluster: SimCluster) -> None:
+    written = {tp for it in cluster.transactions.by_id.values() for tp in it.partitions}
+    is_near = injection.random.random() < 0.5
+    tp = (is_near and injection.partition(cluster, written.__contains__)) or injection.partition(
+        cluster
+    )
+    if tp:
+        topic = cluster.topics[tp.topic]
+        count, configs = len(topic.logs), topic.configs
+        injection.history.forget_topic(cluster, tp.topic)
+        cluster.delete(tp.topic)
+        cluster.create(tp.topic, count, configs)
+        injection.note(f"{tp.topic} on {cluster.alias} is deleted and recreated")
+
+
+def of_a_process(_: Injection) -> Any:
+    raise AssertionError  # No request's: see ``Adversary.happens`` and who calls it.
+
+
+_STATE: Final = "the target lacks what was proved"
+_AT_SOURCE: Final = "the source lacks what was copied"
+FAULT_KINDS: Final[Mapping[str, FaultKind]] = {
+    "lose request": FaultKind(_lose_request),
+    "lose answer": FaultKind(_lose_answer),
+    "delay request": FaultKind(
+        _delay_request,
+        frozenset(_WRITES),
+    ),
+    "hang": FaultKind(_hang),
+    "refuse": FaultKind(_refuse, frozenset(ERRORS)),
+    "shorten fetch": FaultKind(_shorten, frozenset({"Fetch"})),
+    "move leader": FaultKind(_move_leader),
+    "lose leader": FaultKind(_lose_leader),
+    "move coordinator": FaultKind(_move_coordinator, side="backup"),
+    "freeze broker": FaultKind(_freeze),
+    "step clock": FaultKind(_step_clock),
+    "cut source": FaultKind(
+        lambda it: _lose_end(it, it.source),
+        side="primary",
+        hurts=_AT_SOURCE,
+    ),
+    "return branch": FaultKind(_return_branch, side="primary", hurts=_AT_SOURCE),
+    "cut target": FaultKind(
+        lambda it: _lose_end(it, it.target),
+        side="backup",
+        hurts=_STATE,
+        touches_target=True,
+    ),
+    "cut internal": FaultKind(_cut_internal, side="backup", hurts=_STATE, touches_target=True),
+    "lose group": FaultKind(_lose_group, side="backup"),
+    "expire ids": FaultKind(_expire_ids, side="backup"),
+    "move source start": FaultKind(
+        lambda it: _move_start(it, it.source), side="primary", hurts=_AT_SOURCE
+    ),
+    "move target start": FaultKind(
+        lambda it: _move_start(it, it.target), side="backup", touches_target=True
+    ),
+    "compact": FaultKind(_compact, touches_target=True),
+    "write foreign": FaultKind(
+        _write_foreign, side="backup", hurts="foreign records", touches_target=True
+    ),
+    "recreate source": FaultKind(
+        lambda it: _recreate(it, it.source), side="primary", hurts=_AT_SOURCE
+    ),
+    "recreate target": FaultKind(
+        lambda it: _recreate(it, it.target), side="backup", hurts=_STATE, touches_target=True
+    ),
+    **dict.fromkeys(("kill task", "kill driver", "pause task"), FaultKind(of_a_process)),
+    **dict.fromkeys(
+        (
+            "double task",
+            "lose result",
+            "late task",
+            "lose state",
+            "lose commit",
+            "restore state",
+            "second run",
+            "other writers",
+            "empty remote read",
+        ),
+        FaultKind(of_a_process, once_a_run=True),
+    ),
+}

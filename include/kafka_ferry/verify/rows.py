@@ -72,7 +72,7 @@ class PartitionRecount(NamedTuple):
 
     @classmethod
     def of_unread(cls, ranges: int, why: str) -> PartitionRecount:
-        """The recount of a partition that could not be read, with so many ranges."""
+        """The recount of a partition that could not be read: it says nothing of any of its ranges."""
         return cls((Recount(0, ""),) * ranges, 0, unread=why)
 
 

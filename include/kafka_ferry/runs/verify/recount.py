@@ -175,6 +175,12 @@ def _claims(
     return claims
 
 
+def _accepted_partitions(ledger: LedgerTable, accepted: AcceptedRanges) -> set[TopicPartition]:
+    """The *target* partitions in which a person has looked at what is missing, and left it so."""
+    names = ledger.topics() if accepted else {}
+    return {TopicPartition(names.get(topic, ""), number) for _, topic, number, _ in accepted}
+
+
 def _cut_logs(
     recounts: Mapping[TopicPartition, PartitionRecount], claims: Claims, boundaries: Boundaries
 ) -> set[TopicPartition]:
@@ -193,16 +199,10 @@ def _cut_logs(
     }
 
 
-def _accepted_partitions(ledger: LedgerTable, accepted: AcceptedRanges) -> set[TopicPartition]:
-    """The *target* partitions in which a person has looked at what is missing, and left it so."""
-    names = ledger.topics() if accepted else {}
-    return {TopicPartition(names.get(topic, ""), number) for _, topic, number, _ in accepted}
-
-
 def _cut_since_takeover(
     flow: Flow, boundaries: Boundaries, recounts: Mapping[TopicPartition, PartitionRecount]
 ) -> set[TopicPartition]:
-    """The same of what a takeover has compared, which another mirror has written: no record of it must be the last."""
+    """As ``_cut_logs``, where a takeover has compared what another mirror wrote: its last offset may hold no record."""
     ends = {
         tp: end
         for tp, end in boundaries.items()

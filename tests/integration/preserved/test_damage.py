@@ -53,6 +53,8 @@ from tests.support.runs.flows import (
 from tests.support.runs.pair import Pair, Unique
 from tests.unit.ledger.entries import a_copied_range, a_transaction
 
+pytestmark = pytest.mark.usefixtures("short_waits")
+
 
 @dataclass
 class Copied:

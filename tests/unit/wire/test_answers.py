@@ -84,24 +84,36 @@ def broker() -> Iterator[ScriptedBroker]:
         yield broker
 
 
-def truth(broker: ScriptedBroker, kind: Kind) -> bytes:
-    """An answer that says: this broker, number 1, has ``ASKED`` and nothing else."""
-    response = kind.response[None]
+def truth(broker: ScriptedBroker, kind: Kind, **of_partition: int) -> bytes:
+    """An answer that says: this broker, number 1, has ``ASKED`` and nothing else.
+
+    Args:
+        of_partition: fields of the partition's entry that say something else.
+    """
+    response, given = kind.response[None], dict[str, Any]()
     here = {"node_id": 1, "host": HOST, "port": broker.port}
     if kind == METADATA:
-        brokers = [sample(response.MetadataResponseBroker, kind.version, **here)]
-        return encoded(kind, brokers=brokers)
-    if kind == COORDINATOR:
-        return encoded(kind, **here)
-    return encoded(kind)
+        given = {"brokers": [sample(response.MetadataResponseBroker, kind.version, **here)]}
+    elif kind == COORDINATOR:
+        given = here
+    message = halved(kind, **given)
+    for name, value in of_partition.items():
+        setattr(message.topics[0].partitions[0], name, value)
+    body: bytes = message.encode(version=kind.version)
+    return body
 
 
 def encoded(kind: Kind, **given: Any) -> bytes:
+    """The bytes of ``halved``."""
+    body: bytes = halved(kind, **given).encode(version=kind.version)
+    return body
+
+
+def halved(kind: Kind, **given: Any) -> Any:
     """The sample with one entry in each array."""
     message = sample(kind.response[None], kind.version, **given)
     _halve(message)
-    body: bytes = message.encode(version=kind.version)
-    return body
+    return message
 
 
 def _halve(message: Any) -> None:
@@ -176,6 +188,26 @@ def test_no_epoch_is_newer_than_the_one_that_was_asked_for(
     """Whoever looks for an older one would ask for ever."""
     with pytest.raises(ClusterUnreachable, match="answered for the leader epoch 1 of orders-1"):
         calling(broker, call, {})
+
+
+@pytest.mark.parametrize("epoch", [-2, -(2**31)])
+def test_a_leader_epoch_below_zero_is_one_that_is_not_known(
+    broker: ScriptedBroker, epoch: int
+) -> None:
+    """As Java's clients take it: an end of an epoch that is not named is that of the one asked for."""
+    in_metadata = {METADATA: truth(broker, METADATA, leader_epoch=epoch)}
+    in_offsets = {OFFSETS: truth(broker, OFFSETS, committed_leader_epoch=epoch)}
+    in_ends = {EPOCHS: truth(broker, EPOCHS, leader_epoch=epoch)}
+
+    leaders: Any = calling(broker, CALLS[0][1], in_metadata)
+    offsets: Any = calling(broker, CALLS[5][1], in_offsets)
+    ends: Any = calling(broker, lambda cluster, _: epoch_ends(cluster, {ASKED: 0}), in_ends)
+    before = calling(broker, lambda cluster, _: epochs_before(cluster, {ASKED: 1}), in_ends)
+
+    assert leaders[ASKED].epoch == offsets[ASKED].leader_epoch == -1
+    assert ends[ASKED].epoch == 0
+    # It looks for an older one as long as the broker has one, and there is none before 0.
+    assert before == {ASKED: 0}
 
 
 @pytest.mark.parametrize(

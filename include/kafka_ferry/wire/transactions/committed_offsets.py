@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.consumer import OffsetFetchRequest
 
+from kafka_ferry.batches.epochs import epoch_of
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
@@ -142,7 +143,9 @@ def ask_offsets(
                 errors[tp] = entry.error_code
             elif entry.committed_offset >= 0:
                 offsets[tp] = CommittedOffset(
-                    entry.committed_offset, entry.metadata or "", entry.committed_leader_epoch
+                    entry.committed_offset,
+                    entry.metadata or "",
+                    epoch_of(entry.committed_leader_epoch),
                 )
         # For a partition without an offset the answer has -1.
         cluster.require_answers(partitions or (), answered)

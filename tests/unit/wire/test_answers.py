@@ -190,6 +190,12 @@ def test_no_epoch_is_newer_than_the_one_that_was_asked_for(
         calling(broker, call, {})
 
 
+@pytest.mark.parametrize("end", [-1, -2, -(2**63)])
+def test_an_end_below_zero_is_none(broker: ScriptedBroker, end: int) -> None:
+    said = {EPOCHS: truth(broker, EPOCHS, end_offset=end)}
+    assert calling(broker, CALLS[16][1], said) == {}
+
+
 @pytest.mark.parametrize("epoch", [-2, -(2**31)])
 def test_a_leader_epoch_below_zero_is_one_that_is_not_known(
     broker: ScriptedBroker, epoch: int

@@ -18,7 +18,6 @@ from kafka_ferry.wire.error_codes import NONE, fault, is_transient
 from kafka_ferry.wire.partitions.by_leader import ask_leaders
 
 _CONSUMER: Final = -1
-_NO_END: Final = -1
 # Limits a request to so many partitions, so that no answer gets too large.
 _AT_ONCE: Final = 5_000
 _Topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
@@ -120,7 +119,7 @@ def _ends(
         for tp in epochs:
             entry = answers[tp]
             if entry.error_code == NONE:
-                if entry.end_offset != _NO_END:
+                if entry.end_offset >= 0:
                     # Before 2.0, brokers do not say which epoch it is that ends there.
                     epoch = epoch_of(entry.leader_epoch)
                     if epoch == UNKNOWN_EPOCH:

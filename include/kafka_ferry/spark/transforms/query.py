@@ -35,7 +35,7 @@ from kafka_ferry.spark.transforms.regular_expressions import (
     parts_of,
 )
 from kafka_ferry.spark.transforms.relay import ROWS, ROWS_AT_A_TIME
-from kafka_ferry.transform import MOST_READS, WRAPPED
+from kafka_ferry.transform import MOST_BYTES, MOST_READS, WRAPPED
 from kafka_ferry.transform.columns import COLUMNS
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ _SETTINGS: Final = {
     "spark.sql.variable.substitute": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_AT_A_TIME),
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(MOST_BYTES),
     # Shared by two expressions, a part would be evaluated outside of what catches its errors.
     "spark.sql.subexpressionElimination.enabled": "false",
     "spark.sql.codegen.wholeStage": "true",

@@ -36,7 +36,7 @@ import pyarrow.compute as pc
 
 from kafka_ferry.batches.record_format.content import Header
 from kafka_ferry.spark.security.private_sockets import is_own_process, is_private, short_folder
-from kafka_ferry.transform import Columns, Evaluated, Reads, RecordRows, TransformFailed
+from kafka_ferry.transform import MOST_BYTES, Columns, Evaluated, Reads, RecordRows, TransformFailed
 
 ROWS_AT_A_TIME: Final = 1_024
 """How many rows Spark passes on at a time (``spark.sql.execution.arrow.maxRecordsPerBatch``)."""
@@ -164,7 +164,8 @@ class Relay:
                 raise _failure(self._error)
             self._waiting.append(ticket)
         try:
-            self._rows.write_batch(_record_batch(rows, self._schema, self._secrets))
+            for piece in _pieces(_record_batch(rows, self._schema, self._secrets)):
+                self._rows.write_batch(piece)
             for filler in self._fillers:
                 self._rows.write_batch(filler)
             self._stream.flush()
@@ -299,6 +300,16 @@ def _record_batch(
         ],
         schema=schema,
     )
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows in parts of at most ``MOST_BYTES``, or of one row: the JVM holds some of them at a time."""
+    if batch.nbytes <= MOST_BYTES or batch.num_rows < 2:
+        yield batch
+        return
+    middle = batch.num_rows // 2
+    yield from _pieces(batch.slice(0, middle))
+    yield from _pieces(batch.slice(middle))
 
 
 def _binary(values: Sequence[bytes | None]) -> pa.Array:

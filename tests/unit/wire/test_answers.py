@@ -17,9 +17,11 @@ from kafka_ferry.wire.partition_leader import topic_id_text
 from kafka_ferry.wire.partitions.ends import delete_records
 from kafka_ferry.wire.partitions.epochs import epoch_ends, epochs_before
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
+from kafka_ferry.wire.partitions.marker_writers import markers_at
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset, committed_offsets
 from kafka_ferry.wire.transactions.markers import Markers, new_producer_id, write_markers
 from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce
+from tests.support.records.batches import a_marker, an_empty_batch
 
 from .scripted import HOST, KINDS, Kind, ScriptedBroker, mutated, mutations, reach_only, sample
 
@@ -188,6 +190,28 @@ def test_no_epoch_is_newer_than_the_one_that_was_asked_for(
     """Whoever looks for an older one would ask for ever."""
     with pytest.raises(ClusterUnreachable, match="answered for the leader epoch 1 of orders-1"):
         calling(broker, call, {})
+
+
+@pytest.mark.parametrize(
+    ("marker", "writer"),
+    [
+        (a_marker(at=5, producer_id=7, commit=True), 7),
+        (a_marker(at=5, producer_id=7, commit=False), -1),
+        (a_marker(at=4, producer_id=7, commit=True), -1),
+        # As the cleaner leaves one of a producer that has written nothing since.
+        (an_empty_batch(at=5, last_offset_delta=0, producer_id=7, attributes=0x30), -1),
+        (b"", -1),
+    ],
+    ids=["commit", "abort", "another offset", "emptied", "nothing"],
+)
+def test_whose_marker_lies_at_an_offset_is_told_only_by_one_that_says_what_it_is(
+    broker: ScriptedBroker, marker: bytes, writer: int
+) -> None:
+    message = halved(FETCH_12)
+    message.responses[0].partitions[0].records = marker
+    said = {FETCH_12: message.encode(version=FETCH_12.version)}
+    found = calling(broker, lambda cluster, _: markers_at(cluster, {ASKED: 5}), said)
+    assert found == {ASKED: writer}
 
 
 @pytest.mark.parametrize("end", [-1, -2, -(2**63)])

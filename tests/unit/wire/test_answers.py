@@ -10,18 +10,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
+from kafka_ferry.errors import (
+    AccessDenied,
+    BrokerError,
+    ClusterUnreachable,
+    CorruptBatch,
+    FerryError,
+)
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import GROUP, Expected, WireCluster, fetch, log_start
 from kafka_ferry.wire.partition_leader import topic_id_text
+from kafka_ferry.wire.partitions.absence import next_batch
 from kafka_ferry.wire.partitions.ends import delete_records
 from kafka_ferry.wire.partitions.epochs import epoch_ends, epochs_before
+from kafka_ferry.wire.partitions.first_record import first_record
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 from kafka_ferry.wire.partitions.marker_writers import markers_at
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset, committed_offsets
 from kafka_ferry.wire.transactions.markers import Markers, new_producer_id, write_markers
 from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce
-from tests.support.records.batches import a_marker, an_empty_batch
+from tests.support.records.batches import a_batch, a_marker, an_empty_batch, with_header
 
 from .scripted import HOST, KINDS, Kind, ScriptedBroker, mutated, mutations, reach_only, sample
 
@@ -127,6 +135,14 @@ def _halve(message: Any) -> None:
             _halve(entry)
 
 
+def with_records(records: bytes) -> bytes:
+    """An answer to a fetch by name with these batches."""
+    message = halved(FETCH_12)
+    message.responses[0].partitions[0].records = records
+    body: bytes = message.encode(version=FETCH_12.version)
+    return body
+
+
 def calling(broker: ScriptedBroker, call: Call, said: dict[Kind, bytes]) -> object:
     """What ``call`` gives while the broker says the truth but for ``said``."""
     broker.drop()
@@ -207,11 +223,30 @@ def test_no_epoch_is_newer_than_the_one_that_was_asked_for(
 def test_whose_marker_lies_at_an_offset_is_told_only_by_one_that_says_what_it_is(
     broker: ScriptedBroker, marker: bytes, writer: int
 ) -> None:
-    message = halved(FETCH_12)
-    message.responses[0].partitions[0].records = marker
-    said = {FETCH_12: message.encode(version=FETCH_12.version)}
+    said = {FETCH_12: with_records(marker)}
     found = calling(broker, lambda cluster, _: markers_at(cluster, {ASKED: 5}), said)
     assert found == {ASKED: writer}
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda cluster: next_batch(cluster, 1, ASKED, 5),
+        lambda cluster: first_record(cluster, ASKED, 0),
+    ],
+    ids=["next_batch", "first_record"],
+)
+@pytest.mark.parametrize(
+    "batch",
+    [b"\xff" * 100, with_header(a_batch(1, at=5), count=-1)],
+    ids=["no length", "a negative count"],
+)
+def test_bytes_that_are_no_batch_are_named_with_their_partition(
+    broker: ScriptedBroker, read: Callable[[WireCluster], object], batch: bytes
+) -> None:
+    said = {FETCH_12: with_records(batch)}
+    with pytest.raises(CorruptBatch, match="orders-1 on primary holds a"):
+        calling(broker, lambda cluster, _: read(cluster), said)
 
 
 @pytest.mark.parametrize("end", [-1, -2, -(2**63)])

@@ -81,7 +81,8 @@ def _batches(records: bytes) -> Iterator[Batch]:
             at = len(records)
     if len(records) - at >= HEADER.size:
         header = BatchHeader._make(HEADER.unpack_from(records, at))
-        if header.magic == 2 and header.last_offset_delta >= 0 and not header.is_control:
+        is_right = header.magic == 2 and min(header.last_offset_delta, header.records) >= 0
+        if is_right and not header.is_control:
             yield Batch(header, b"")
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final, Literal, NamedTuple
 
 from kafka_ferry.batched import batched
-from kafka_ferry.batches import BatchHeader, first_time, split_batches
+from kafka_ferry.batches import BatchHeader, MalformedBatch, first_time, split_batches
 from kafka_ferry.batches.record_format.header import HEADER
 from kafka_ferry.clock import now_ms, until_text
 from kafka_ferry.config import Flow
@@ -419,8 +419,11 @@ def _look(
 
 def _first_header(records: bytes) -> BatchHeader | None:
     """The header of the first batch, whose records may be truncated."""
-    for batch in split_batches(records):
-        return batch.header
+    try:
+        for batch in split_batches(records):
+            return batch.header
+    except MalformedBatch:
+        return None  # the copier reports it
     if len(records) >= HEADER.size:
         header = BatchHeader._make(HEADER.unpack_from(records))
         return header if header.magic == 2 else None

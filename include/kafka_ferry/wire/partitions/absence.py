@@ -11,7 +11,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import RETRY_S, at_most
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.partitions.fetch import ANY, Expected, Fetched, fetch_one
+from kafka_ferry.wire.partitions.fetch import ANY, Expected, Fetched, batches_of, fetch_one
 from kafka_ferry.wire.partitions.list_offsets import local_starts
 
 REMOTE_WAIT_MS: Final = 5_000
@@ -139,7 +139,7 @@ def next_batch(
     fetched = fetch_one(
         cluster, node, partition, offset, max_bytes=1, committed=False, expected=expected
     )
-    for batch in split_batches(fetched.records):
+    for batch in batches_of(cluster, fetched):
         if batch.header.next_offset > offset:
             return max(offset, batch.header.base_offset)
     return offset

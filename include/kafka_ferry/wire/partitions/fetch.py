@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 
 from kafka.protocol.consumer import FetchRequest
 
-from kafka_ferry.batches import AbortedTransaction
-from kafka_ferry.errors import ClusterUnreachable
+from kafka_ferry.batches import AbortedTransaction, Batch, MalformedBatch, split_batches
+from kafka_ferry.errors import ClusterUnreachable, CorruptBatch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
@@ -191,6 +191,18 @@ def fetch_one(
             raise ClusterUnreachable(f"{doing}: the log's start has moved on.")
         raise read_fault(error, doing, partition.topic)
     return fetched
+
+
+def batches_of(cluster: WireCluster, fetched: Fetched) -> Iterator[Batch]:
+    """The whole batches of an answer.
+
+    Raises:
+        CorruptBatch: on bytes that are no valid batch.
+    """
+    try:
+        yield from split_batches(fetched.records)
+    except MalformedBatch as error:
+        raise CorruptBatch(f"{fetched.partition} on {cluster.alias} holds {error}.") from error
 
 
 def send_fetch(

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
-from kafka_ferry.batches import Batch, first_time, split_batches
+from kafka_ferry.batches import Batch, first_time
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.cluster_state import HeldBack
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.partitions.fetch import fetch_one
+from kafka_ferry.wire.partitions.fetch import batches_of, fetch_one
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ def _open_batch(cluster: WireCluster, node: int, tp: TopicPartition, offset: int
     if fetch_one(cluster, node, tp, offset, max_bytes=1).end > offset:
         return None
     fetched = fetch_one(cluster, node, tp, offset, max_bytes=1, committed=False)
-    for batch in split_batches(fetched.records):
+    for batch in batches_of(cluster, fetched):
         if batch.header.next_offset > offset:
             return batch if batch.header.is_transactional else None
     return None

@@ -129,7 +129,9 @@ class Changer:
 
     def new_counts(self) -> PathCounts:
         """Counts of nothing yet, which know the similar names that were met before."""
-        fields = {part: FieldCounts(near=near) for part, near in self._near.items()}
+        fields: dict[str, FieldCounts] = {
+            part: FieldCounts(near=near) for part, near in self._near.items()
+        }
         return PathCounts(of_fields=fields)
 
     def counted(self, counts: PathCounts) -> Iterator[tuple[RuleUse, int]]:

@@ -64,8 +64,12 @@ def read_records(batch: Batch, limit: int = MAX_PLAIN_BYTES) -> list[Record]:
         return _at_append_time(records, header) if header.is_log_append_time else records
 
 
-def stream_records(batch: Batch) -> Iterator[list[Record]]:
+def stream_records(batch: Batch, most: int = MAX_PLAIN_BYTES) -> Iterator[list[Record]]:
     """The records, a mebibyte or so at a time: as many as are whole by then.
+
+    Args:
+        batch: the batch.
+        most: the maximum number of a record's encoded bytes.
 
     Raises:
         MalformedBatch: as of ``read_records``; the records before stay right.
@@ -79,10 +83,10 @@ def stream_records(batch: Batch) -> Iterator[list[Record]]:
             size += len(chunk)
             if size < needed:
                 continue
-            if size > MAX_PLAIN_BYTES:
-                raise TooLarge(f"a record of more than {MAX_PLAIN_BYTES} bytes")
             plain = b"".join(rest)
             count, end, needed = _whole(plain, left)
+            if max(size - end, needed) > most:
+                raise TooLarge(f"a record of more than {most} bytes")
             if count:
                 records = _walk(plain[:end], header, count, expected)
                 left -= count

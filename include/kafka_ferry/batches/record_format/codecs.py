@@ -181,7 +181,8 @@ _COMPRESS: Final[dict[int, Callable[[bytes | bytearray], bytes]]] = {
     GZIP: lambda plain: zlib.compress(plain, _GZIP_LEVEL, _GZIP_WINDOW),
     SNAPPY: kafka_codec.snappy_encode,
     LZ4: kafka_codec.lz4_encode,
-    ZSTD: kafka_codec.zstd_encode,
+    # The library gives bytes in the room for all plain ones, which they keep as long as they live.
+    ZSTD: lambda plain: bytes(memoryview(kafka_codec.zstd_encode(plain))),
 }
 _DECOMPRESS: Final[dict[int, Callable[[bytes, int], Iterator[bytes]]]] = {
     GZIP: _gzip,

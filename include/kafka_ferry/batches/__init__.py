@@ -28,7 +28,12 @@ from kafka_ferry.batches.record_format.header import (
     for_producer,
     next_sequence,
 )
-from kafka_ferry.batches.record_format.records import Record, read_records, single_record
+from kafka_ferry.batches.record_format.records import (
+    Record,
+    each_record,
+    read_records,
+    single_record,
+)
 from kafka_ferry.batches.record_format.split import split_batches
 from kafka_ferry.batches.record_times import NO_AGES, Spread, Times, first_time
 from kafka_ferry.batches.rejected_records import (
@@ -80,6 +85,7 @@ __all__ = [
     "converted_batches",
     "cut_at",
     "dead_letter",
+    "each_record",
     "empty_batch",
     "empty_batches",
     "first_time",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Final
 
 from kafka_ferry.batches.record_format.codecs import (
@@ -97,6 +98,19 @@ def stream_records(batch: Batch, most: int = MAX_PLAIN_BYTES) -> Iterator[list[R
             raise IndexError
         if size:
             raise MalformedBatch(f"{size} bytes after the last record")
+
+
+def each_record(batch: Batch, most: int = MAX_PLAIN_BYTES) -> Iterator[Record]:
+    """The records one after the other: of a batch that few kilobytes make large, few are in memory at a time.
+
+    Args:
+        batch: the batch.
+        most: the maximum number of a record's encoded bytes.
+
+    Raises:
+        MalformedBatch: as of ``stream_records``.
+    """
+    return chain.from_iterable(stream_records(batch, most))
 
 
 def _whole(plain: bytes, most: int) -> tuple[int, int, int]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import xxhash
 
-from kafka_ferry.batches import Reason, read_records
+from kafka_ferry.batches import Reason, each_record
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry_for
@@ -177,7 +177,7 @@ def _witness(cluster: WireCluster, stretch: Stretch) -> SourceWitness:
             break  # An unclean election has replaced what was copied.
         if header.base_offset < stretch.end and not (is_aborted or header.is_control):
             strange += [
-                record[0] for record in read_records(batch) if first <= record[0] < stretch.end
+                record[0] for record in each_record(batch) if first <= record[0] < stretch.end
             ]
         at = min(header.next_offset, stretch.end)
         if at == stretch.end:

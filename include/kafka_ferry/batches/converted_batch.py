@@ -43,6 +43,7 @@ class Rebuilt(StrEnum):
     WINDOW_EDGE = "edge of a backfill inside the batch"
     TRANSFORMED = "changed by a transform rule"
     SCHEMA_IDS = "schema ids of the target"
+    DIVIDED = "too large to be changed at once"
 
 
 class Absent(NamedTuple):

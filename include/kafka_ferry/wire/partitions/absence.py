@@ -12,7 +12,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import RETRY_S, at_most
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.partitions.fetch import ANY, Expected, Fetched, fetch_one
+from kafka_ferry.wire.partitions.fetch import ANY, Expected, Fetched, batch_past, fetch_one
 from kafka_ferry.wire.partitions.list_offsets import local_starts
 
 REMOTE_WAIT_MS: Final = 5_000
@@ -140,7 +140,7 @@ def next_batch(
     fetched = fetch_one(
         cluster, node, partition, offset, max_bytes=1, committed=False, expected=expected
     )
-    batch = first_past(fetched.records, offset)
+    batch = batch_past(cluster, fetched, offset)
     return max(offset, batch.header.base_offset) if batch else offset
 
 

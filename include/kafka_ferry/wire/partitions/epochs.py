@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
-from kafka_ferry.batches.epochs import EpochEnd
+from kafka_ferry.batches.epochs import UNKNOWN_EPOCH, EpochEnd, epoch_of
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
@@ -18,7 +18,6 @@ from kafka_ferry.wire.error_codes import NONE, fault, is_transient
 from kafka_ferry.wire.partitions.by_leader import ask_leaders
 
 _CONSUMER: Final = -1
-_UNKNOWN: Final = -1
 # Limits a request to so many partitions, so that no answer gets too large.
 _AT_ONCE: Final = 5_000
 _Topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
@@ -70,7 +69,9 @@ def epochs_before(
     candidates = {tp: it.epoch for tp, it in newest.items() if it.end >= offsets[tp]}
     epochs: dict[TopicPartition, int] = {}
     while candidates:
-        older = epoch_ends_on(cluster, nodes, {tp: epoch - 1 for tp, epoch in candidates.items()})
+        older = epoch_ends_on(
+            cluster, nodes, {tp: epoch - 1 for tp, epoch in candidates.items() if epoch > 0}
+        )
         oldest = {tp: epoch for tp, epoch in candidates.items() if tp not in older}
         # A broker that leads it no longer gives no answer either.
         still = epoch_ends_on(cluster, nodes, oldest)
@@ -111,9 +112,11 @@ def _ends(
         for tp in epochs:
             entry = answers[tp]
             if entry.error_code == NONE:
-                if entry.end_offset != _UNKNOWN:
+                if entry.end_offset >= 0:
                     # Before 2.0, brokers do not say which epoch it is that ends there.
-                    epoch = epochs[tp] if entry.leader_epoch == _UNKNOWN else entry.leader_epoch
+                    epoch = epoch_of(entry.leader_epoch)
+                    if epoch == UNKNOWN_EPOCH:
+                        epoch = epochs[tp]
                     if epoch > epochs[tp]:
                         raise ClusterUnreachable(
                             f"{cluster.alias} answered for the leader epoch {epoch} of {tp}, where {epochs[tp]} or an "

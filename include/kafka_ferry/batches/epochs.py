@@ -13,7 +13,13 @@ The end of epoch 5 or older on the source says only the latter: a longer epoch 3
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+OLDEST_EPOCH: Final = 0
+"""What stands for the leader epoch before a log's start, which brokers forget.
+
+The oldest epoch that they know ends where the log starts, or later, as long as it is that log.
+"""
 
 
 class EpochSpan(NamedTuple):

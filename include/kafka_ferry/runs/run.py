@@ -304,6 +304,8 @@ class Run:
             if work:
                 # A task that was marked as successful has made nothing, nor looked at what is there.
                 self._raise_unless_done("sync_topics", self._folder.step_record("sync_topics"))
+                # Nor has a verification that was before looked at what is copied now.
+                self._folder.forget("verify")
             if work and self.flow.approval != "never":
                 require_prepared(self._context, plan)
             copying = self._copying()

@@ -215,6 +215,25 @@ def test_a_proved_record_in_whose_place_a_marker_lies_is_missed_by_the_next_run_
 
 
 @pytest.mark.long
+def test_a_last_record_that_another_client_has_replaced_after_the_plan_is_missed(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    """Its batch ends just where the flow's did; the next run looks at its own last record, and never there again."""
+    source, target = own
+    flow = flow_with_run(tmp_path / unique("replaced"), own, unique("replaced"))
+    produce(source.bootstrap, flow.topics[0], keyed("second", 20))
+    plan = plan_now(flow, "run-2")
+    there = remote(flow, flow.topics[0])
+    with broker_down(target):
+        write_log(target, there, [a_batch(30)])
+
+    assert failures(copy_planned(flow, plan)) == []
+    gone = f"the last record of {there}-0 before this range is gone, or hidden from consumers"
+    with pytest.raises(VerificationFailed, match=gone):
+        verified(flow, "run-2")
+
+
+@pytest.mark.long
 def test_no_cleaner_explains_records_in_whose_place_an_aborted_batch_lies_that_begins_before_them(
     tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:

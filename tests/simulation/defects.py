@@ -234,6 +234,13 @@ DEFECTS: Final = (
         "hidden = positions.hidden",
         "cut target",
     ),
+    Defect(
+        "a backfill copies a new branch below the position",
+        "copy/source/cursor.py",
+        "if epoch <= newest or newest < 0:",
+        "if True:",
+        "cut source",
+    ),
 )
 
 

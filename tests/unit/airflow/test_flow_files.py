@@ -16,6 +16,7 @@ from kafka_ferry_airflow.project import Project
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FlowFiles:
     monkeypatch.setenv("FERRY_CONFIGS", str(tmp_path))
+    monkeypatch.setenv("FERRY_HOME", "/nowhere")
     return FlowFiles(Project(Path("/nowhere")))
 
 

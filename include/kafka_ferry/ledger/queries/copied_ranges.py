@@ -42,6 +42,7 @@ class CopiedSpan:
     Attributes:
         ledger_offset: its record in the ledger.
         run: the run that has copied it.
+        at: when, in milliseconds since 1970.
         topic: the source's topic.
         topic_id: its id.
         partition: the partition, on both clusters.
@@ -52,11 +53,13 @@ class CopiedSpan:
         since: of a backfill's range, the first timestamp of its window; else None.
         until: of a backfill's range, the first timestamp after its window; else None.
         segments: where its records are.
+        lost: the source offsets that were deleted before they were copied, ``[start, end)``.
         compared: whether a takeover has compared any of it.
     """
 
     ledger_offset: int
     run: str
+    at: int
     topic: str
     topic_id: str
     partition: int
@@ -67,6 +70,7 @@ class CopiedSpan:
     since: int | None
     until: int | None
     segments: tuple[Segment, ...]
+    lost: tuple[tuple[int, int], ...]
     compared: bool
 
     @property

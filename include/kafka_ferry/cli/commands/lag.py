@@ -194,6 +194,18 @@ def _warn_of_gone(flow: Flow, rows: Sequence[Lag]) -> None:
                 "next run does."
             )
             continue
+        if gone == "given up":
+            warn(
+                f"The copy of {topic} on {target} was given up, and the next run copies it again: its lag is all that "
+                f"{source} holds."
+            )
+            continue
+        if gone == "undeleted":
+            warn(
+                f"The copy of {topic} on {target} was given up, and still exists: the next run refuses it. ferry plan "
+                "says how to delete it."
+            )
+            continue
         if gone == "source recreated":
             what = f"{topic} was deleted on {source} and recreated since it was copied"
             policy = f"on.source.topic.recreated: {flow.on_source_topic_recreated}"

@@ -86,6 +86,13 @@ class Lag:
         return max(0, behind)
 
     @property
+    def deleted(self) -> int:
+        """How many of the offsets behind the source has deleted before they were copied."""
+        if self.log_start is None or self.position is None:
+            return 0
+        return max(0, self.log_start - self.position)
+
+    @property
     def first(self) -> int:
         """The first offset to read, as far as the source still has it."""
         return max(self.log_start or 0, self.position or 0)

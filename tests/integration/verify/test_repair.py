@@ -285,6 +285,12 @@ def test_a_repair_and_the_lag_after_it_say_what_was_lost_and_what_comes_next(pai
     flow = copy.flow.model_copy(update={"on_source_truncation": "continue"})
     copy.more()
     delete_before(copy.source, copy.topic, 22)
+    for named_topic in ((), ("--topic", copy.remote)):
+        shown = ferry_repair(copy, *named_topic)
+        assert shown.returncode == 2, shown.stderr
+        assert f"REFUSED {copy.topic}-0: offsets [20, 22) were deleted" in " ".join(
+            shown.stdout.split()
+        )
     (estimate,) = (it for it in plan_now(flow, "plan").estimates if it.topic == copy.topic)
     assert estimate.records == 8
     assert not failures(copy_now(flow, "run-2"))

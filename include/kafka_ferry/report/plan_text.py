@@ -97,6 +97,8 @@ def summary(plan: Plan) -> str:
 
 def _summary(plan: Plan) -> str:
     counts = dict(plan.differences)
+    if not counts and any(note.of_deleted for note in plan.remarks.notes):
+        return "nothing left that can be copied"
     if not counts:
         return "nothing to do"
     partitions = counts.pop(Difference.PARTITIONS_TO_COPY, 0)

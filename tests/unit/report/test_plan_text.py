@@ -102,6 +102,12 @@ def test_a_backfill_says_what_it_looks_at_which_is_no_promise_to_copy_it() -> No
     )
 
 
+def test_a_backfill_of_what_the_source_has_deleted_is_not_nothing_to_do() -> None:
+    note = Note("orders", "the log starts at 200.", partition=0, of_deleted=True)
+    plan = changed(PLAN, notes=(note,))
+    assert summary(plan) == "nothing left that can be copied"
+
+
 def test_records_in_topics_of_heartbeats_are_counted_apart() -> None:
     ranges = (a_range("orders", 0, 0, 40), a_range("heartbeats", 0, 0, 153))
     sizes = tuple(Estimate(it.topic, it.partition, len(it), None) for it in ranges)

@@ -138,7 +138,7 @@ class TopicBackfill:
                 f"{self._unread_text} What was lost there since `ferry verify --all` finds, and `ferry repair "
                 "--append` copies.",
             )
-        elif not (self.ranges or self._after or self.refusals):
+        elif not (self.ranges or self._after or self._of_deleted):
             reason = "the source has no record in the window."
             if self._has_left:
                 reason = (

@@ -86,7 +86,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/verify/test_audit.py": "audit: compare wire_log; cli/commands/proof: audit; "
     "runs/audit: audit folder plan request topics",
     "integration/verify/test_audit_runs.py": "runs/audit: scheduled; spark: audit",
-    "integration/runs/test_backfill.py": "cli/commands: backfill; copy/target: backfill_progress; "
+    "integration/runs/test_backfill.py": "copy/target: backfill_progress; "
     "runs/plan: backfill; runs/provenance: appended; runs/verify: backfill_duplicates; wire/partitions: times",
     "integration/copy/test_batches.py": "verify: recount",
     "integration/verify/test_certificates.py": "cli: certificate_view; cli/commands/proof: certificate; "

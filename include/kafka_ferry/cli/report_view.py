@@ -16,7 +16,9 @@ def _state(report: RunReport) -> str:
     """What the verification has come to; what it has read stands after a colon."""
     if report.state != "verified":
         return f"{report.state}; read back"
-    return "verified" if report.proof.ranges else "up to date"
+    if report.proof.ranges:
+        return "verified"
+    return "not complete" if report.topics.deleted else "up to date"
 
 
 def show_report(report: RunReport, page: Path | None) -> None:

@@ -48,12 +48,14 @@ class Note:
         message: the remark, in sentences.
         partition: the partition, None for the whole topic.
         of_first_copy: whether it is about where the first copy begins: a backfill copies what is older.
+        of_deleted: whether it is about records of a backfill's window that the source has deleted.
     """
 
     topic: str
     message: str
     partition: int | None = None
     of_first_copy: bool = False
+    of_deleted: bool = False
 
     def __str__(self) -> str:
         return (

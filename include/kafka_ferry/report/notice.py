@@ -220,6 +220,13 @@ def losses(report: RunReport) -> Iterator[Fact]:
             "They cannot be recovered. Run more often, or keep the source's records longer. "
             f"({_GUIDE}KafkaFerryRecordsLost)",
         )
+    if report.topics.deleted:
+        yield fact(
+            "loss",
+            report.deleted_text,
+            report.topics.deleted,
+            "Another backfill of this window cannot copy them either. (docs/backfill.md)",
+        )
     if counts.dead_lettered:
         yield fact(
             "loss",

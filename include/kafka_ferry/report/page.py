@@ -67,7 +67,7 @@ def headline(report: RunReport) -> str:
 def _state(report: RunReport) -> str:
     verdict = report.proof.verdict
     if failed := _failure_text(report.problems):
-        return f"{failed}; {_rest(verdict)}"
+        return f"{failed}; {_rest(report)}"
     if verdict is None:
         return "Copied, not verified"
     if not verdict.success:
@@ -99,9 +99,12 @@ def _verified_text(report: RunReport) -> str:
     return "Verified" if any(_differences(report)) else "Verified: the copy is complete"
 
 
-def _rest(verdict: Verdict | None) -> str:
+def _rest(report: RunReport) -> str:
+    verdict = report.proof.verdict
     if verdict is None:
         return "nothing is verified"
+    if report.window and not report.proof.ranges:
+        return "nothing was copied"
     return "the rest is verified" if verdict.success else "the copy is incomplete"
 
 
@@ -113,6 +116,8 @@ def _differences(report: RunReport) -> Iterator[str]:
         yield f"{lost:,} {wording[0]} lost before {wording[1]} copied"
     if dead_lettered:
         yield f"{count(dead_lettered, 'record')} went to the dead letter topic"
+    if report.proof.ranges and report.deleted_text:
+        yield report.deleted_text
     rewound = report.proof.rewound(report.run)
     if rewound:
         yield f"the source has lost {count(rewound, 'offset')} that had been copied"

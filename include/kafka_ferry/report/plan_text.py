@@ -97,10 +97,16 @@ def summary(plan: Plan) -> str:
 
 def _summary(plan: Plan) -> str:
     counts = dict(plan.differences)
+    if not counts and any(note.of_deleted for note in plan.remarks.notes):
+        return "nothing left that can be copied"
     if not counts:
         return "nothing to do"
     partitions = counts.pop(Difference.PARTITIONS_TO_COPY, 0)
-    copied = f"about {_all_amounts(plan)} in {count(partitions, 'partition')}{_returned_text(plan)}"
+    where = f"in {count(partitions, 'partition')}{_returned_text(plan)}"
+    copied = f"about {_all_amounts(plan)} {where}"
+    if plan.options.window:
+        # Which of them are of the window, and were not copied before, only their timestamps say.
+        copied = f"looks at about {_all_amounts(plan)} {where}, and copies those of the time that the target lacks"
     changes = [f"{_DIFFERENCES[kind]}: {count:,}" for kind, count in counts.items()]
     return "; ".join([copied, *changes] if partitions else changes)
 

@@ -180,6 +180,7 @@ class RunTopics:
     Attributes:
         skipped: source topics that the flow does not mirror, each with the reason.
         notes: what the plan found unusual and did not refuse.
+        deleted: of a backfill, those of them that are about records of its window that the source has deleted.
         changes: what the plan changed on the target other than topics and records.
         drifts: configs of remote topics that the flow has not set, and replicas on other racks than it says.
         retirements: remote topics whose source topics are gone, deleted or about to be.
@@ -189,6 +190,7 @@ class RunTopics:
 
     skipped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     drifts: tuple[str, ...] = ()
     retirements: tuple[str, ...] = ()
@@ -332,15 +334,33 @@ class RunReport(Flat, AsJson):
         if self.proof.verdict is None:
             return "nothing was read"
         if self.proof.verdict.ranges:
-            return f"{self.proof.verdict.found}{self._evaluated_text}{self._witnessed_text}"
-        if self.window and (self.problems.refused or self.problems.failures):
-            return "nothing, since nothing was copied"
+            deleted = f"; {self.deleted_text}" if self.deleted_text else ""
+            return (
+                f"{self.proof.verdict.found}{self._evaluated_text}{self._witnessed_text}{deleted}"
+            )
         if self.window:
-            return f"nothing of {self.window} is left to copy"
+            return self._nothing_of_window
         nothing = f"nothing new in {count(len(self.measures.partitions), 'partition')}"
         if not self.proof.proved_by:
             return f"{nothing}, and nothing was ever copied"
         return f"{nothing}; the last proof is of {moment_text(self.proof.proved_at)}, run {self.proof.proved_by}"
+
+    @property
+    def _nothing_of_window(self) -> str:
+        """Why a backfill has verified nothing."""
+        if self.problems.refused or self.problems.failures:
+            return "nothing, since nothing was copied"
+        if self.topics.deleted:
+            return f"nothing of {self.window} that the source still has is left to copy; {self.deleted_text}"
+        return f"nothing of {self.window} is left to copy"
+
+    @property
+    def deleted_text(self) -> str:
+        """In how many partitions a backfill could not copy all of its window; "" where it could."""
+        if not self.topics.deleted:
+            return ""
+        where = count(len(self.topics.deleted), "partition")
+        return f"in {where} the source has deleted offsets before they were copied"
 
     @property
     def _evaluated_text(self) -> str:

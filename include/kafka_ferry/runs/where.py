@@ -132,6 +132,16 @@ def next_offset(flow: Flow, source: TopicPartition) -> int | None:
     return next_source_offset(RunContext.of(flow, "").ledger, source)
 
 
+def deleted_before(flow: Flow, source: TopicPartition) -> int | None:
+    """Where the log of a partition starts on the source now; None where the source does not say it."""
+    control = ClusterControl(flow.source)
+    try:
+        log = control.log_bounds(control.topics([source.topic]).values()).get(source)
+    except FerryError:
+        return None
+    return log.start if log else None
+
+
 def ledger_partitions(flow: Flow) -> dict[str, list[int]]:
     """The partitions of each source topic that were ever copied, by the ledger as it was last read."""
     partitions: dict[str, list[int]] = defaultdict(list)

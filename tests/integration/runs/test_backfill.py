@@ -373,6 +373,33 @@ def test_preserved_offsets_have_no_place_for_what_is_late(pair: Pair, orders: st
     assert plan.ranges == ()
 
 
+def test_a_window_that_the_source_has_deleted_is_refused_and_not_up_to_date(
+    pair: Pair, latest: Flow, orders: str
+) -> None:
+    three_days(pair.primary, orders)
+    ordinary(latest, "first")
+    delete_before(pair.primary, orders, 7)
+    goes_on = latest.model_copy(update={"on_source_truncation": "continue"})
+
+    (refusal,) = plan_backfill(latest, day(1), "fails").remarks.refused
+    assert "log starts at 7 and has no record of the window" in str(refusal)
+    assert "deleted the offsets [0, 7)" in str(refusal)
+    noted = backfill(goes_on, day(1), "notes")
+    assert (noted.counts.records, len(noted.topics.deleted)) == (0, 1)
+    assert "before they were copied" in noted.found
+    # What is left is copied, and the second time it is not taken for all of the window.
+    both = Window(day(1).since_ms, day(2).until_ms)
+    assert backfill(latest, both, "half").counts.records == 2
+    assert "before they were copied" in backfill(latest, both, "half again").found
+    # What the flow had copied before the source deleted it is not missing.
+    assert not plan_backfill(latest, day(9), "later").remarks.refused
+    write(pair.primary, orders, ("new", at(9)), ("newer", at(12)))
+    ordinary(latest, "second")
+    delete_before(pair.primary, orders, 10)
+    (refusal,) = plan_backfill(latest, day(9), "copied").remarks.refused
+    assert "deleted the offsets [0, 9)" in str(refusal)
+
+
 @pytest.mark.long
 def test_what_the_source_has_lost_is_named_and_nothing_is_made_up(
     pair: Pair, latest: Flow, orders: str
@@ -382,7 +409,7 @@ def test_what_the_source_has_lost_is_named_and_nothing_is_made_up(
     delete_before(pair.primary, orders, 4)
     plan = plan_backfill(latest, day(1))
     assert [(it.start, it.end) for it in plan.ranges] == [(4, 7)]
-    assert "starts within" in str(plan.remarks.notes[-1])
+    assert "deleted the offsets [0, 4)" in str(plan.remarks.notes[-1])
     delete_before(pair.primary, orders, 5)
     assert failures(copy_backfill(latest, plan)) == []
     report = proved(latest, "backfill")

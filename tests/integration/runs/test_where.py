@@ -56,6 +56,7 @@ def test_a_record_is_found_with_its_run_its_transaction_its_proof_and_its_certif
     assert shown.returncode == 0, shown.stderr
     assert f"{there} offset 4, there" in shown.stdout
     assert "certificate:   1" in shown.stdout
+    assert "accounted for: " in ferry(*asked, "5").stdout
     (told,) = json.loads(ferry(*asked, "4", "--json").stdout)
     assert told["target_offset"] == 4
     none = ferry(*asked, "8")
@@ -74,3 +75,26 @@ def test_a_record_is_found_with_its_run_its_transaction_its_proof_and_its_certif
     control = ClusterControl(flow.target)
     assert not control.delete_topics(control.topic_ids([there.topic]))
     assert where(flow, source, 4)[0].state == "topic deleted"
+
+
+def test_what_the_source_deleted_before_it_was_copied_is_said_before_and_after_a_run_has_seen_it(
+    pair: Pair,
+) -> None:
+    topic = pair.topic("gone", [Record(value=b"x")] * 3)
+    flow = pair.flow([topic], on_source_truncation="continue")
+    assert not failures(copy_now(flow, "run-1"))
+    pair.produce(topic, [Record(value=b"y")] * 3)
+    delete_before(pair.primary, topic, 5)
+    asked = ("where", "--config", flow.file, "--topic", topic, "--partition", "0", "--offset", "4")
+
+    before = ferry(*asked)
+    assert before.returncode == 2
+    said = " ".join(before.stderr.split())
+    assert f"{flow.source.alias} has deleted it: its log starts at 5" in said
+    lagging = " ".join(ferry("lag", "--config", flow.file).stderr.split())
+    assert "2 of these offsets were deleted" in lagging
+    assert f"{topic}-0 [3, 5). The next run goes on after them" in lagging
+    assert not failures(copy_now(flow, "run-2"))
+    after = ferry(*asked).stdout
+    assert "lost, the source had deleted it before it was copied" in after
+    assert "copied:" not in after

@@ -17,6 +17,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.plan.offsets.log_check import CopyState
 from kafka_ferry.runs import Repair
+from kafka_ferry.runs.publish.lag import lag
 from kafka_ferry.runs.sync_topics import delete_topics
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster, start_all
@@ -246,7 +247,7 @@ def test_what_the_source_has_no_more_is_told_before_it_is_lost(copy: Copied) -> 
     foreign(copy)
     delete_before(copy.source, copy.topic, 15)
     (part,) = copy.look().partitions
-    assert part.only_copy == (0, 15)
+    assert part.only_copy == ((0, 15),)
     said = ferry_repair(copy).stdout
     assert "up to 15 offsets that were copied to it, and that the source no longer has" in said
     assert "in partition 0 [0, 15)." in said
@@ -279,6 +280,33 @@ def test_a_translated_topic_is_given_up_by_its_name(pair: Pair) -> None:
 
 
 @pytest.mark.long
+def test_a_repair_and_the_lag_after_it_say_what_was_lost_and_what_comes_next(pair: Pair) -> None:
+    copy = Copied(pair, offsets="translated")
+    flow = copy.flow.model_copy(update={"on_source_truncation": "continue"})
+    copy.more()
+    delete_before(copy.source, copy.topic, 22)
+    for named_topic in ((), ("--topic", copy.remote)):
+        shown = ferry_repair(copy, *named_topic)
+        assert shown.returncode == 2, shown.stderr
+        assert f"REFUSED {copy.topic}-0: offsets [20, 22) were deleted" in " ".join(
+            shown.stdout.split()
+        )
+    (estimate,) = (it for it in plan_now(flow, "plan").estimates if it.topic == copy.topic)
+    assert estimate.records == 8
+    assert not failures(copy_now(flow, "run-2"))
+    this = Repair(flow)
+    (state,) = this.look([copy.remote])
+    # [20, 22) was never copied.
+    assert [part.only_copy for part in state.partitions] == [((0, 20),)]
+    this.give_up([state])
+    assert {row.topic: row.gone for row in lag(flow)} == {copy.topic: "given up", copy.other: ""}
+    assert "given up, and the next run copies it" in " ".join(
+        ferry("lag", "--config", flow.file).stderr.split()
+    )
+    assert not failures(copy_now(flow, "run-3"))
+    assert {row.gone for row in lag(flow)} == {""}
+
+
 def test_a_topic_that_was_given_up_may_be_begun_with_other_offsets(pair: Pair) -> None:
     copy = Copied(pair, offsets="translated")
     this = Repair(copy.flow)

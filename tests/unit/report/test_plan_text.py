@@ -17,7 +17,9 @@ from kafka_ferry.model import (
     Range,
     Refusal,
     Risk,
+    RunOptions,
     Skipped,
+    Window,
 )
 from kafka_ferry.model.changes import (
     Acl,
@@ -90,6 +92,20 @@ def test_what_is_to_be_copied_is_summed_by_topic() -> None:
         "  orders    primary.orders             2       15      ~15         -",
         "  payments  primary.payments           1    4,000   ~3,600  ~3.0 MiB",
     ]
+
+
+def test_a_backfill_says_what_it_looks_at_which_is_no_promise_to_copy_it() -> None:
+    plan = replace(TWO_TOPICS, options=RunOptions(window=(window := Window(1, 2))))
+    assert summary(plan) == (
+        f"backfill of {window}: looks at about 3,615 records in 3 partitions, and copies those of the time that the "
+        "target lacks"
+    )
+
+
+def test_a_backfill_of_what_the_source_has_deleted_is_not_nothing_to_do() -> None:
+    note = Note("orders", "the log starts at 200.", partition=0, of_deleted=True)
+    plan = changed(PLAN, notes=(note,))
+    assert summary(plan) == "nothing left that can be copied"
 
 
 def test_records_in_topics_of_heartbeats_are_counted_apart() -> None:

@@ -158,3 +158,15 @@ def test_a_backfill_that_has_nothing_left_to_copy_does_not_speak_of_the_whole_fl
     report = changed(REPORT, verdict=Verdict(True), window=(window := Window(1, 2)), ranges=())
     assert report.found == f"nothing of {window} is left to copy"
     assert headline(report) == f"Nothing of {window} is left to copy"
+
+
+def test_a_backfill_says_that_the_source_has_deleted_what_it_was_to_copy() -> None:
+    gone = "orders-0: the source's log starts at 200."
+    none = changed(
+        REPORT, verdict=Verdict(True), window=(window := Window(1, 2)), ranges=(), deleted=(gone,)
+    )
+    why = "in 1 partition the source has deleted offsets before they were copied"
+    assert headline(none) == f"Nothing of {window} that the source still has is left to copy; {why}"
+    assert headline(changed(none, ranges=(RANGE,))) == f"Verified; {why}"
+    refused = changed(none, deleted=(), refused=(A_REFUSAL,))
+    assert headline(refused) == "1 topic or partition cannot be mirrored; nothing was copied"

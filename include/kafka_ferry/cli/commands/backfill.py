@@ -20,12 +20,14 @@ from kafka_ferry.cli.options import (
     TopicsOption,
     run_options,
 )
-from kafka_ferry.clock import NoSuchDay, read_moment
+from kafka_ferry.clock import NoSuchDay, now_ms, read_moment
+from kafka_ferry.config.types.first_start import read_ago
 from kafka_ferry.errors import InputError
 from kafka_ferry.model import Window
 
 MOMENT_FORMS: Final = (
-    "a day such as 2026-01-31, or a moment such as 2026-01-31T06:00 (UTC) or 2026-01-31T06:00+01:00"
+    "a day such as 2026-01-31, a moment such as 2026-01-31T06:00 (UTC) or 2026-01-31T06:00+01:00, or a time ago such "
+    "as -7d"
 )
 
 SinceOption = Annotated[str, typer.Option("--since", help=f"The first moment: {MOMENT_FORMS}.")]
@@ -77,7 +79,8 @@ def moment_ms(option: str, text: str) -> int:
         FerryError: it names none.
     """
     try:
-        return read_moment(text)
-    except ValueError as error:
+        ago = read_ago(text.strip())
+        return read_moment(text) if ago is None else now_ms() - ago
+    except (ValueError, OverflowError) as error:
         why = " is in no calendar" if isinstance(error, NoSuchDay) else " is not a moment"
         raise InputError(f"{option} {text}{why}.", advice=f"Write {MOMENT_FORMS}.") from None

@@ -97,6 +97,7 @@ def _lag_of_partitions(
             f"follows on.source.topic.deleted: {flow.on_source_topic_deleted}."
         )
     _warn_of_gone(flow, rows)
+    _warn_of_deleted(flow, rows)
     _warn_of_moved(flow, rows)
     _warn_of_held_back(rows)
     if remote := sum(row.remote for row in rows):
@@ -106,7 +107,9 @@ def _lag_of_partitions(
     # The first one ends the command as its error.
     for error in list(refused.values())[1:]:
         warn(str(error))
-    return [asdict(row) | {"lag": row.lag} for row in rows], list(refused.values())
+    return [asdict(row) | {"lag": row.lag, "deleted": row.deleted} for row in rows], list(
+        refused.values()
+    )
 
 
 def _lag_of_groups(
@@ -194,6 +197,18 @@ def _warn_of_gone(flow: Flow, rows: Sequence[Lag]) -> None:
                 "next run does."
             )
             continue
+        if gone == "given up":
+            warn(
+                f"The copy of {topic} on {target} was given up, and the next run copies it again: its lag is all that "
+                f"{source} holds."
+            )
+            continue
+        if gone == "undeleted":
+            warn(
+                f"The copy of {topic} on {target} was given up, and still exists: the next run refuses it. ferry plan "
+                "says how to delete it."
+            )
+            continue
         if gone == "source recreated":
             what = f"{topic} was deleted on {source} and recreated since it was copied"
             policy = f"on.source.topic.recreated: {flow.on_source_topic_recreated}"
@@ -201,6 +216,24 @@ def _warn_of_gone(flow: Flow, rows: Sequence[Lag]) -> None:
             what = f"The copy of {topic} on {target} was deleted, or deleted and recreated"
             policy = f"on.target.topic.lost: {flow.on_target_topic_lost}"
         warn(f"{what}: its lag is all that {source} holds. The next run follows {policy}.")
+
+
+def _warn_of_deleted(flow: Flow, rows: Sequence[Lag]) -> None:
+    """A warning where the source has deleted what was not copied, with the partition that has lost the most."""
+    deleted = [row for row in rows if row.deleted]
+    if deleted:
+        worst = max(deleted, key=lambda row: row.deleted)
+        does = (
+            "refuses these partitions"
+            if flow.on_source_truncation == "fail"
+            else "goes on after them"
+        )
+        warn(
+            f"{sum(row.deleted for row in deleted):,} of these offsets were deleted on {flow.source.alias} before they "
+            f"were copied, in {count(len(deleted), 'partition')}, such as {worst.topic}-{worst.partition} "
+            f"[{worst.position}, {worst.log_start}). The next run {does} "
+            f"(on.source.truncation: {flow.on_source_truncation})."
+        )
 
 
 def _warn_of_moved(flow: Flow, rows: Sequence[Lag]) -> None:

@@ -24,7 +24,7 @@ class PolicyOptions(Options):
         default="fail",
         description="When the source deleted records before they were copied (retention, "
         "DeleteRecords): continue copies from the log's start on, and the ledger and the report "
-        "name the lost offsets.",
+        "name the lost offsets. A backfill fails for a partition that has nothing of its window left, or notes it.",
     )
     on_source_topic_deleted: Literal["keep", "fail", "retire"] = Field(
         default="keep",

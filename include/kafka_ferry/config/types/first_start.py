@@ -47,13 +47,25 @@ def read_first_start(text: str) -> FirstStart:
         case ("group" | "file" as kind, "=", name) if name.strip():
             return FirstStart(kind, name=name.strip())
     try:
-        if is_duration(text) or (text[:1] == "-" and is_span(text[1:])):
-            return FirstStart("ago", read_span(text.removeprefix("-")))
+        if (ago := read_ago(text)) is not None:
+            return FirstStart("ago", ago)
         return FirstStart("moment", read_moment(text))
     except NoSuchDay:
         raise ValueError(f"{_MUST}, and not '{text}', {NO_SUCH_DAY}") from None
     except (ValueError, OverflowError):
         raise ValueError(_MUST) from None
+
+
+def read_ago(text: str) -> int | None:
+    """How long ago a text such as ``-7d`` or ``P7D`` says, in milliseconds; None where it says no such time.
+
+    Raises:
+        ValueError: a span of no length.
+        OverflowError: one that is too long.
+    """
+    if is_duration(text) or (text[:1] == "-" and is_span(text[1:])):
+        return read_span(text.removeprefix("-"))
+    return None
 
 
 def first_start_text(value: Any) -> str:

@@ -49,6 +49,7 @@ class CopiedSpan:
 
     ledger_offset: int
     run: str
+    at: int
     topic: str
     topic_id: str
     partition: int
@@ -59,6 +60,7 @@ class CopiedSpan:
     since: int | None
     until: int | None
     segments: tuple[Segment, ...]
+    lost: tuple[tuple[int, int], ...]
     compared: bool
 
     @property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_ferry.batches import Reason
 from kafka_ferry.ledger.accounts import sums_of_reasons
 from kafka_ferry.ledger.rows import backfilled_rows, copied_rows, ordinary_rows
 from kafka_ferry.model.ranges import TopicPartition
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _KEYS: Final = ["remote_topic", "partition"]
 _SUMS: Final = ["records", "bytes"]
+_PASSED: Final = frozenset({Reason.COPIED_BEFORE, Reason.OUTSIDE_WINDOW})
 
 
 @dataclass(slots=True)
@@ -28,7 +30,8 @@ class Counts:
         topic: the source topic that was copied there last.
         total_records: records since the flow began.
         total_bytes: bytes of their batches.
-        total_reasons: offsets without a record since then, by reason.
+        total_reasons: offsets without a record since then, by reason; not those that a backfill has only passed,
+            which other ranges account for.
         records: records of the run.
         bytes: bytes of their batches.
     """
@@ -62,6 +65,8 @@ def count_copied(ledger: LedgerTable, run: str) -> dict[TopicPartition, Counts]:
         counts = found[TopicPartition(row["remote_topic"], row["partition"])]
         counts.records, counts.bytes = row["records_sum"], row["bytes_sum"]
     for row in sums_of_reasons(copied, _KEYS):
+        if row["reason"] in _PASSED:
+            continue
         counts = found[TopicPartition(row["remote_topic"], row["partition"])]
         known = counts.total_reasons.get(row["reason"], 0)
         counts.total_reasons[row["reason"]] = known + row["offsets_sum"]

@@ -114,7 +114,7 @@ def _topic_changes(
 def _remarks(ordinary: PlanRemarks, topics: Sequence[TopicBackfill]) -> PlanRemarks:
     return PlanRemarks(
         skipped=ordinary.skipped,
-        refused=(*ordinary.refused, *(topic.refusal for topic in topics if topic.refusal)),
+        refused=(*ordinary.refused, *(refusal for topic in topics for refusal in topic.refusals)),
         notes=(
             *(note for note in ordinary.notes if not note.of_first_copy),
             *(note for topic in topics for note in topic.notes),

@@ -12,6 +12,7 @@ from kafka_ferry.model.ranges import Backfill, Range, Settled, TopicPartition
 from kafka_ferry.model.remarks import Note, Refusal
 from kafka_ferry.model.run_options import Window
 from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.plan.backfill.deleted_offsets import deleted_offsets, judge_deleted
 from kafka_ferry.plan.backfill.separate_topic import separate_topic
 from kafka_ferry.plan.backfill.windows import Span, hull, whole_spans, within
 from kafka_ferry.plan.schedule.sharding import writers_of
@@ -32,6 +33,10 @@ class WindowFacts:
         firsts: the first offset whose record is not older than the window; absent where there is none.
         lasts: the first offset whose record is so much newer than the window that no older one
             is expected after it; absent where there is none.
+        cut: partitions whose logs start after 0 and have no record before ``firsts`` any more: what the source
+            has deleted may be of the window.
+        older: of those, the offset before which all records were on the source before the window began, by the
+            ledger; absent where it does not say.
         settled: what the ledger knows of the partition, in remote topics that exist.
         separate: the topics for backfills that the target has, by name.
         foreign: those of them that hold records which the flow has not copied.
@@ -40,6 +45,8 @@ class WindowFacts:
 
     firsts: Mapping[TopicPartition, int] = field(default_factory=dict)
     lasts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    cut: frozenset[TopicPartition] = frozenset()
+    older: Mapping[TopicPartition, int] = field(default_factory=dict)
     settled: Mapping[TopicPartition, Sequence[Settled]] = field(default_factory=dict)
     separate: Mapping[str, Topic] = field(default_factory=dict)
     foreign: frozenset[str] = frozenset()
@@ -72,8 +79,9 @@ class TopicBackfill:
         self._source = state.source.topics[choice.topic]
         # Once a topic: of a function it takes the file.
         self._transform = flow.fingerprint_of(choice.topic)
-        self._there = self._after = self._cut = self._unread = 0
-        self._ends_early = False
+        self._there = self._after = self._unread = 0
+        self._ends_early = self._has_left = False
+        self._of_deleted: list[Refusal | Note] = []
         planned = {
             range_.partition: range_ for range_ in ordinary.ranges if range_.topic == choice.topic
         }
@@ -89,6 +97,9 @@ class TopicBackfill:
         # What a topic has lost is in the ledger, and so is not among the ranges.
         has_lost = self._there > 0 and self._remote_topic in facts.mismatched
         self.refusal = self._refusal() if self.ranges or has_lost else None
+        self.refusals = [it for it in self._of_deleted if isinstance(it, Refusal)]
+        if self.refusal:
+            self.refusals = [self.refusal]
 
     @property
     def is_work(self) -> bool:
@@ -127,8 +138,13 @@ class TopicBackfill:
                 f"{self._unread_text} What was lost there since `ferry verify --all` finds, and `ferry repair "
                 "--append` copies.",
             )
-        elif not self.ranges and not self._after:
+        elif not (self.ranges or self._after or self._of_deleted):
             reason = "the source has no record in the window."
+            if self._has_left:
+                reason = (
+                    "the source has no record of the window left, and by the ledger the flow has copied those that "
+                    "the source has deleted."
+                )
             if self._ends_early:
                 reason = (
                     "the first record that is not older than the window is newer than it by more than "
@@ -141,12 +157,7 @@ class TopicBackfill:
                 f"{self._after:,} offsets that may be in the window are not below the flow's "
                 "position: its own runs copy them, in order.",
             )
-        if self._cut and self.ranges:
-            yield Note(
-                topic,
-                f"In {self._cut:,} partitions the source's log starts within the window's offsets: "
-                "records of the window that were deleted before that cannot be copied.",
-            )
+        yield from (it for it in self._of_deleted if isinstance(it, Note))
 
     @property
     def _unread_text(self) -> str:
@@ -167,18 +178,26 @@ class TopicBackfill:
     def _range(self, number: int, planned: Range | None) -> Iterator[Range]:
         source = TopicPartition(self._choice.topic, number)
         bounds = self._state.source.logs.bounds[source]
-        offsets, after = self._offsets(source, bounds, self._position(number, bounds, planned))
+        position = self._position(number, bounds, planned)
+        offsets, after = self._offsets(source, bounds, position)
         self._after += after
+        known = self._facts.settled.get(source, ())
+        if source in self._facts.cut:
+            reached = (self._facts.older.get(source, 0), min(bounds.start, position))
+            if deleted := deleted_offsets(known, reached, self._window):
+                is_left = offsets is not None or after > 0
+                self._of_deleted.append(
+                    judge_deleted(self._flow, source, bounds.start, deleted, is_left=is_left)
+                )
+            else:
+                self._has_left |= offsets is None and not after
         if offsets is None:
             return
-        known = self._facts.settled.get(source, ())
         settled = within(known, offsets, self._window)
         left = hull(settled, offsets, self._window)
         self._there += sum(end - start for start, end in whole_spans(settled, self._window))
         if left is None:
             return
-        is_cut = 0 < bounds.start == left[0]
-        self._cut += is_cut and not any(piece.start < left[0] <= piece.end for piece in known)
         target = TopicPartition(self._remote_topic, number)
         yield Range(
             topic=source.topic,
@@ -226,7 +245,7 @@ class TopicBackfill:
         last = min(self._facts.lasts.get(source, bounds.end), bounds.end)
         start, end = max(first, bounds.start), min(last, position)
         self._unread += max(0, position - max(last, start))
-        self._ends_early |= last <= start < bounds.end
+        self._ends_early |= last <= start < bounds.end and source not in self._facts.cut
         after = max(0, last - max(start, position))
         return ((start, end) if start < end else None), after
 

@@ -121,6 +121,17 @@ def merge_spans(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
+def uncovered(spans: Iterable[Span], offsets: Span) -> list[Span]:
+    """The parts of ``offsets`` that are in none of ``spans``, which ascend and are disjoint."""
+    at, end = offsets
+    parts: list[Span] = []
+    for start, after in spans:
+        if at < min(start, end):
+            parts.append((at, min(start, end)))
+        at = max(at, after)
+    return [*parts, (at, end)] if at < end else parts
+
+
 def common(left: Sequence[Span], right: Sequence[Span]) -> int:
     """How many offsets are in both; each ascending and disjoint."""
     at = count = 0

@@ -52,8 +52,7 @@ class PartitionState:
             adopts them.
         offset: where it is damaged, -1 where it is not.
         problem: what is wrong, as a sentence; "" where nothing is.
-        only_copy: the source offsets ``[start, end)`` that were copied to it, and that the source
-            no longer has; None where there are none.
+        only_copy: the source offsets that were copied to it, and that the source no longer has.
     """
 
     partition: int
@@ -63,7 +62,7 @@ class PartitionState:
     uncommitted: int = 0
     offset: int = -1
     problem: str = ""
-    only_copy: tuple[int, int] | None = None
+    only_copy: tuple[tuple[int, int], ...] = ()
 
     @property
     def log(self) -> str | None:
@@ -156,10 +155,13 @@ class CopyState:
             text += (
                 " The flow has not created it: records of other producers in it are deleted too."
             )
-        lost = [(part.partition, *part.only_copy) for part in self.partitions if part.only_copy]
+        lost = {part.partition: part.only_copy for part in self.partitions if part.only_copy}
         if lost:
-            offsets = sum(end - start for _, start, end in lost)
-            listed = ", ".join(f"{number} [{start}, {end})" for number, start, end in lost)
+            offsets = sum(end - start for spans in lost.values() for start, end in spans)
+            listed = ", ".join(
+                f"{number} {' '.join(f'[{start}, {end})' for start, end in spans)}"
+                for number, spans in lost.items()
+            )
             text += (
                 f" LOST FOR GOOD: up to {offsets:,} offsets that were copied to it, and that the "
                 f"source no longer has, in partition {listed}."
@@ -302,24 +304,29 @@ def partition_state(
 
 
 def only_copy(
-    copy: Copy, number: int, first: int, remote: LogBounds, source: LogBounds | None
-) -> tuple[int, int] | None:
+    copy: Copy,
+    number: int,
+    copied: Iterable[tuple[int, int]],
+    remote: LogBounds,
+    source: LogBounds | None,
+) -> tuple[tuple[int, int], ...]:
     """The source offsets of a partition that the remote topic may have, and the source no longer has.
 
     Args:
         copy: the remote topic.
         number: the partition.
-        first: the first source offset that was copied to it.
+        copied: the source offsets that were copied to it, by the ledger, ascending and disjoint.
         remote: its log on the target.
         source: its log on the source, None where there is none.
     """
     position = copy.position(number)
     if position is None:
-        return None
+        return ()
     is_same = copy.source is not None and position.topic_id in ("", copy.source.topic_id)
-    start = max(first, remote.start) if copy.preserved else first
-    end = min(position.offset, source.start) if source and is_same else position.offset
-    return (start, end) if start < end else None
+    first = remote.start if copy.preserved else 0
+    last = min(position.offset, source.start) if source and is_same else position.offset
+    clipped = ((max(start, first), min(end, last)) for start, end in copied)
+    return tuple((start, end) for start, end in clipped if start < end)
 
 
 def _is_as_marked(copy: Copy, position: Position) -> bool:

@@ -16,11 +16,13 @@ def estimates(logs: SourceLogs, ranges: Iterable[Range]) -> Iterator[Estimate]:
     sampled partitions. A log's bytes are assumed to be spread evenly over its offsets.
     """
     for range_ in ranges:
-        source, offsets = range_.source, len(range_)
-        if not offsets:
+        source = range_.source
+        if not len(range_):
             continue
-        records = round(offsets * logs.densities.get(source, 1.0))
         bounds, size = logs.bounds[source], logs.sizes.get(source)
+        # What the source has deleted is accounted for, and not copied.
+        offsets = max(0, range_.end - max(range_.start, bounds.start))
+        records = round(offsets * logs.densities.get(source, 1.0))
         held = bounds.end - bounds.start
         of_log = None if size is None or held <= 0 else round(size * min(1.0, offsets / held))
         yield Estimate(range_.topic, range_.partition, records, of_log)

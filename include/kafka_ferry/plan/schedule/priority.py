@@ -53,7 +53,8 @@ def _expiry(source: SourceState, range_: Range, at: int, next_run: int | None) -
         *_by_age(source.logs, topic, range_, bounds, at),
         *_by_bytes(source.logs, topic, range_, bounds, at),
     ]
-    if next_run is not None and source.logs.expiring.get(range_.source, 0) > range_.start:
+    still_there = max(range_.start, bounds.start)
+    if next_run is not None and source.logs.expiring.get(range_.source, 0) > still_there:
         times.append(next_run)
     first = min(times, default=_INT64_MAX)
     return first if first < _INT64_MAX else _NEVER

@@ -180,7 +180,7 @@ def _expiry_risks(
         f"may be deleted before the next run ({moment_text(pace.next_run, seconds=False)}) if this one does not copy "
         f"them: retention.ms={topic.configs.get('retention.ms')}."
     )
-    yield from _before(logs.expiring, topic, ranges, text, _LONGER)
+    yield from _before(logs, logs.expiring, topic, ranges, text, _LONGER)
 
 
 def _forgotten_deletions(logs: SourceLogs, topic: Topic, ranges: Sequence[Range]) -> Iterator[Risk]:
@@ -189,24 +189,27 @@ def _forgotten_deletions(logs: SourceLogs, topic: Topic, ranges: Sequence[Range]
         f"are older than delete.retention.ms={_delete_retention_ms(topic)}: if the source's cleaner has removed a "
         "tombstone among them, the copy keeps the key that it deleted."
     )
-    yield from _before(logs.deletions, topic, ranges, text, _KEPT_KEYS)
+    yield from _before(logs, logs.deletions, topic, ranges, text, _KEPT_KEYS)
 
 
 def _before(
+    logs: SourceLogs,
     offsets: Mapping[TopicPartition, int],
     topic: Topic,
     ranges: Sequence[Range],
     text: str,
     advice: str,
 ) -> Iterator[Risk]:
-    """The risk of what ranges have before these offsets, by *source* partition, if there is any."""
+    """The risk of what ranges have before these offsets, by *source* partition, and the source still has."""
+    starts = {range_: max(range_.start, logs.bounds[range_.source].start) for range_ in ranges}
     early = {
-        range_: min(offsets.get(range_.source, 0), range_.end) - range_.start for range_ in ranges
+        range_: min(offsets.get(range_.source, 0), range_.end) - start
+        for range_, start in starts.items()
     }
     early = {range_: count for range_, count in early.items() if count > 0}
     if early:
         worst = max(early, key=lambda range_: early[range_])
-        of_worst = f"offsets [{worst.start}, {worst.start + early[worst]}) {text}"
+        of_worst = f"offsets [{starts[worst]}, {starts[worst] + early[worst]}) {text}"
         total = sum(early.values())
         yield Risk(topic.name, worst.partition, len(early), total, of_worst, advice)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kafka_ferry.model.ranges import Range, Settled
 
 _FURTHEST_MS = 2**63 - 1
+_OLDEST_MS = 0
 
 
 def make_backfill_plan(flow: Flow, ledger: LedgerTable, run: str, options: RunOptions) -> Plan:
@@ -60,28 +61,46 @@ def _facts(
     if flow.backfill_disorder_ms >= 0:
         too_young = min(window.until_ms + flow.backfill_disorder_ms, _FURTHEST_MS)
         lasts = first_offsets(flow, dict.fromkeys(firsts, too_young))
+    cut = _cut_partitions(flow, state, partitions, firsts)
     separate = _separate_topics(flow, state)
     topic_ids = {topic.topic_id for topic in (*state.target.topics.values(), *separate.values())}
     known = backfilled_ids(ledger, separate) if state.positions.ledger_end else frozenset()
     target = ClusterControl(flow.target)
     strange = [topic for topic in separate.values() if topic.topic_id not in known]
     foreign, unreadable = foreign_records(flow, target, strange)
+    settled, older = _settled_spans(
+        ledger,
+        state,
+        # From there on the ledger is asked: of a log that is cut, what is deleted too.
+        firsts | dict.fromkeys(cut, 0),
+        topic_ids - state.ledger.released,
+        selection_of(flow, state).names,
+        window.since_ms,
+    )
     return WindowFacts(
         firsts=firsts,
         lasts=lasts,
-        settled=_settled_spans(
-            ledger,
-            state,
-            firsts,
-            topic_ids - state.ledger.released,
-            selection_of(flow, state).names,
-        ),
+        cut=cut,
+        older=older,
+        settled=settled,
         separate=separate,
         foreign=foreign | unreadable.keys(),
         mismatched=frozenset(
             tp.topic for tp in log_mismatches(flow, target, ledger, separate.values())
         ),
     )
+
+
+def _cut_partitions(
+    flow: Flow,
+    state: ClusterState,
+    partitions: Iterable[TopicPartition],
+    firsts: Mapping[TopicPartition, int],
+) -> frozenset[TopicPartition]:
+    """``WindowFacts.cut``."""
+    begun = [tp for tp in partitions if state.source.logs.bounds[tp].start > 0]
+    oldest = first_offsets(flow, dict.fromkeys(begun, _OLDEST_MS))
+    return frozenset(tp for tp in begun if oldest.get(tp) == firsts.get(tp))
 
 
 def _separate_topics(flow: Flow, state: ClusterState) -> dict[str, Topic]:
@@ -98,23 +117,32 @@ def _settled_spans(
     firsts: Mapping[TopicPartition, int],
     topic_ids: set[str],
     remote_names: Mapping[str, str],
-) -> dict[TopicPartition, list[Settled]]:
-    """What the ledger knows of the partitions in ``firsts``, in their remote topics of today, as far as these exist."""
+    since_ms: int,
+) -> tuple[dict[TopicPartition, list[Settled]], dict[TopicPartition, int]]:
+    """What the ledger knows of the partitions in ``firsts``, in their remote topics of today, as far as these exist.
+
+    And the offset before which each had all its records before ``since_ms``, where the ledger says it.
+    """
     if not firsts or not state.positions.ledger_end:
-        return {}
+        return {}, {}
     ids = {state.source.topics[tp.topic].topic_id for tp in firsts}
     copied = {tp.topic for tp in firsts} & remote_names.keys()
     places = {name: places_of(remote_names[name]) for name in copied}
     ranges: dict[TopicPartition, list[Accounted]] = defaultdict(list)
+    older: dict[TopicPartition, int] = {}
     for span in spans_into(ledger, ids, topic_ids, after=min(firsts.values())):
         if span.source not in firsts:
             continue
+        if span.rewound_from >= 0 and span.source in older:
+            older[span.source] = min(older[span.source], span.start)
+        if span.at <= since_ms:
+            older[span.source] = max(older.get(span.source, 0), span.end)
         if span.remote_topic in places.get(span.topic, ()):
-            ranges[span.source].append(account_of(span))
+            ranges[span.source] += accounts_of(span)
         elif span.rewound_from >= 0:
             # The source's log was truncated, whichever copy shows it.
             ranges[span.source].append(Accounted(span.start, span.start, is_rewind=True))
-    return {source: settled_spans(of_partition) for source, of_partition in ranges.items()}
+    return {source: settled_spans(of_partition) for source, of_partition in ranges.items()}, older
 
 
 def pin_positions(flow: Flow, run: str, pins: Sequence[Range]) -> list[Outcome]:
@@ -135,8 +163,12 @@ def pin_positions(flow: Flow, run: str, pins: Sequence[Range]) -> list[Outcome]:
     return outcomes
 
 
-def account_of(span: CopiedSpan) -> Accounted:
-    """What a range of the ledger settles."""
+def accounts_of(span: CopiedSpan) -> Iterator[Accounted]:
+    """What a range of the ledger settles: all of it but what the source had deleted before."""
     # Another mirror may have put it into other partitions: a takeover has found all of it, and no places.
     start = 0 if span.compared and not span.segments else span.start
-    return Accounted(start, span.end, span.window, is_rewind=span.rewound_from >= 0)
+    is_rewind = span.rewound_from >= 0
+    for lost_start, lost_end in span.lost:
+        yield Accounted(start, lost_start, span.window, is_rewind=is_rewind)
+        start, is_rewind = lost_end, False
+    yield Accounted(start, span.end, span.window, is_rewind=is_rewind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -31,10 +31,13 @@ from kafka_ferry.runs.verify.proof_ages import proof_ages
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.list_offsets import local_starts
 
-Gone = Literal["", "source recreated", "copy gone", "names changed", "ledger gone"]
+Gone = Literal[
+    "", "source recreated", "copy gone", "names changed", "ledger gone", "given up", "undeleted"
+]
 """Which of the two topics that the position is of is not the one that is there now; "" where both are.
 ``names changed``: the remote topic is the copy of another topic. ``ledger gone``: the target has no position of a topic
-that the state folder calls proved."""
+that the state folder calls proved. ``given up``: the flow has given up its copy, which is deleted; ``undeleted``: which
+is still there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,13 @@ class Lag:
             return None
         behind = self.log_end - (self.log_start if self.position is None else self.position)
         return max(0, behind)
+
+    @property
+    def deleted(self) -> int:
+        """How many of the offsets behind the source has deleted before they were copied."""
+        if self.log_start is None or self.position is None:
+            return 0
+        return max(0, self.log_start - self.position)
 
     @property
     def first(self) -> int:
@@ -196,13 +206,14 @@ def _rows(
     deleted = target.unknown(remote_names.values() - remote_ids.keys())
     complete = RunFolder(flow_state(flow).folder("runs"), "").verified_until().partitions
     known, marks, rows = {tp.topic for tp in positions.known}, ledger.marks(), []
+    released = ledger.released_topics()
     for tp in sorted(TopicPartition(it.name, n) for it in topics for n in range(it.partitions)):
         log = bounds.get(tp)
         remote = TopicPartition(remote_names[tp.topic], tp.partition)
         position, mark = positions.known.get(remote), marks.get(remote.topic)
         until = complete.get(str(remote)) or None
         remote_id = None if remote.topic in deleted else remote_ids.get(remote.topic, "")
-        gone = _find_gone(position, ids[tp.topic], remote_id)
+        gone = _find_gone(position, ids[tp.topic], remote_id, released)
         if gone == "source recreated" and mark and mark.topic != tp.topic:
             gone = "names changed"
         # A topic whose partitions are all empty has a position in one of them too.
@@ -245,11 +256,20 @@ def _have_no_leader(numbers: list[int]) -> str:
     return f"{len(numbers):,} partitions have no leader, such as {numbers[0]}"
 
 
-def _find_gone(position: Position | None, source_id: str, remote_id: str | None) -> Gone:
-    """Which topic is not the one of ``position``; ``remote_id`` is None where the remote one was deleted."""
+def _find_gone(
+    position: Position | None, source_id: str, remote_id: str | None, released: Collection[str]
+) -> Gone:
+    """Which topic is not the one of ``position``; ``remote_id`` is None where the remote one was deleted.
+
+    ``released``: the ids of remote topics that the flow has given up.
+    """
+    if remote_id in released:
+        return "undeleted"
     # Before offset 0 there is nothing, whatever the topic.
     if position is None or not position.offset:
         return ""
+    if position.remote_topic_id in released:
+        return "given up"
     if not same_topic(position.topic_id, source_id):
         return "source recreated"
     is_same = remote_id is not None and same_topic(position.remote_topic_id, remote_id)

@@ -164,6 +164,7 @@ def _topics(plan: Plan, counts: RunCounts) -> RunTopics:
             *map(str, plan.remarks.notes),
             *(chain.from_iterable(it.doubts for it in counts.rules)),
         ),
+        deleted=tuple(str(note) for note in plan.remarks.notes if note.of_deleted),
         changes=tuple(map(str, changes)),
         drifts=tuple(map(str, (*plan.topics.drifts, *plan.topics.misplacements))),
         retirements=tuple(map(str, plan.topics.retirements)),

@@ -6,6 +6,7 @@ that the source still has to a new one.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -21,10 +22,11 @@ from kafka_ferry.ledger import (
     ledger_creation,
     ledger_topic,
 )
-from kafka_ferry.ledger.queries.copied_topics import first_copied
-from kafka_ferry.model import LogBounds, Mark, Position, TopicPartition
+from kafka_ferry.ledger.queries.copied_ranges import counts_in_topics
+from kafka_ferry.model import LogBounds, Mark, Position, Topic, TopicPartition
 from kafka_ferry.model.cluster_state import LogMismatch
 from kafka_ferry.plan import policy_of, select_topics
+from kafka_ferry.plan.backfill.windows import Span, merge_spans, uncovered
 from kafka_ferry.plan.offsets.log_check import (
     NOTHING,
     Copy,
@@ -225,7 +227,7 @@ class Repair:
     ) -> list[PartitionState]:
         if copy.remote is None:
             return []
-        first = first_copied(self._run.ledger, [copy.remote]) if self._is_in_ledger else {}
+        copied = self._copied(copy.remote)
         sources = ClusterControl(self._flow.source).log_bounds([copy.source] if copy.source else [])
         states = []
         for number in range(copy.remote.partitions):
@@ -238,11 +240,21 @@ class Repair:
             if mismatch := mismatches.get(target):
                 at = min(mismatch.log_end, mismatch.ledger_end)
                 state = replace(state, offset=at, problem=f"its log {mismatch.problem}.")
-            if log and target in first:
-                lost = only_copy(copy, number, first[target], log, sources.get(source))
+            if log and number in copied:
+                lost = only_copy(copy, number, copied[number], log, sources.get(source))
                 state = replace(state, only_copy=lost)
             states.append(state)
         return states
+
+    def _copied(self, remote: Topic) -> dict[int, list[Span]]:
+        """The source offsets that were copied to each partition of ``remote``, without those that were lost before."""
+        copied: dict[int, list[Span]] = defaultdict(list)
+        ranges = counts_in_topics(self._run.ledger, [remote.name]) if self._is_in_ledger else ()
+        for range_ in ranges:
+            if range_.remote_topic_id == remote.topic_id:
+                spans = uncovered(merge_spans(range_.lost), (range_.start, range_.end))
+                copied[range_.partition] += spans
+        return {number: merge_spans(spans) for number, spans in copied.items()}
 
     def _log_tail(self, copy: Copy, tp: TopicPartition, log: LogBounds | None) -> LogTail:
         position = copy.position(tp.partition)

@@ -34,6 +34,9 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LedgerTable:
         a_transaction(a_copied_range(30, 40, records=8, reasons={"control": 2}), run="run-2"),
         a_transaction(a_copied_range(0, 1_000), flow="other->backup"),
         a_backfill(a_copied_range(0, 4, topic="old")),
+        a_backfill(
+            a_copied_range(0, 9, records=1, reasons={"copied-before": 6, "outside-window": 2})
+        ),
     ]
     monkeypatch.setattr(
         "kafka_ferry.ledger.projection.read_ledger", lambda *_: iter(enumerate(entries))
@@ -45,7 +48,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LedgerTable:
 
 def test_a_partition_has_the_counts_of_the_run_beside_those_of_all(ledger: LedgerTable) -> None:
     assert count_copied(ledger, "run-2") == {
-        ORDERS: Counts("orders", 34, 4_000, {"aborted": 3, "control": 3}, 28, 3_000),
+        ORDERS: Counts("orders", 35, 4_900, {"aborted": 3, "control": 3}, 28, 3_000),
         CLICKS: Counts("clicks", 4, 500, {"lost": 1}, 4, 500),
     }
 
@@ -53,7 +56,7 @@ def test_a_partition_has_the_counts_of_the_run_beside_those_of_all(ledger: Ledge
 def test_a_run_that_copied_nothing_counts_nothing(ledger: LedgerTable) -> None:
     found = count_copied(ledger, "run-3")
     assert {(counts.records, counts.bytes) for counts in found.values()} == {(0, 0)}
-    assert found[ORDERS].total_records == 34
+    assert found[ORDERS].total_records == 35
 
 
 def test_an_empty_ledger_counts_nothing(tmp_path: Path) -> None:
@@ -64,8 +67,11 @@ def test_a_topic_has_the_sums_of_a_run(ledger: LedgerTable) -> None:
     of_run = {"orders": (28, 3_000), "clicks": (4, 500)}
     assert counts_by_topic(ledger, "run-2", of_backfills=False) == of_run
     assert counts_by_topic(ledger, "run-2", of_backfills=True) == {}
-    assert counts_by_topic(ledger, "backfill-1", of_backfills=True) == {"old": (4, 400)}
+    assert counts_by_topic(ledger, "backfill-1", of_backfills=True) == {
+        "old": (4, 400),
+        "orders": (1, 900),
+    }
 
 
 def test_offsets_are_those_of_all_ranges(ledger: LedgerTable) -> None:
-    assert offsets_in_ranges(ledger) == 40 + 5 + 4
+    assert offsets_in_ranges(ledger) == 40 + 5 + 4 + 9

@@ -144,6 +144,53 @@ def test_a_backfill_without_anything_to_do_says_why(
     assert note in " ".join(map(str, plan.remarks.notes))
 
 
+CUT = frozenset({SOURCE})
+GONE = {"firsts": {SOURCE: 10}, "lasts": {SOURCE: 10}, "cut": CUT}
+"""The log starts at 10, with a record that is newer than the window."""
+
+
+@pytest.mark.parametrize(
+    ("facts", "copied_offsets", "deleted"),
+    [
+        (GONE, [], "the offsets [0, 10),"),
+        ({"firsts": {}, "cut": CUT}, [], "the offsets [0, 10),"),
+        (GONE | {"settled": {SOURCE: [Settled(4, 6, BEGINNING, FOREVER)]}}, [], "[0, 4), [6, 10),"),
+        (GONE | {"settled": {SOURCE: [Settled(0, 10, 1_500, 2_000)]}}, [], "[0, 10),"),
+        (GONE | {"older": {SOURCE: 7}}, [], "the offsets [7, 10),"),
+        ({"firsts": {SOURCE: 10}, "cut": CUT}, [("orders", 0, 10, 30)], "[0, 10),"),
+        (GONE | {"settled": {SOURCE: [ORDINARY]}}, [], ""),
+        (GONE | {"older": {SOURCE: 10}}, [], ""),
+        (GONE | {"cut": frozenset()}, [], ""),
+    ],
+    ids=[
+        "none of the window is left",
+        "no record is left",
+        "but for what was copied",
+        "of which a part of the window was backfilled",
+        "but for what was there before the window",
+        "its end is left",
+        "all were copied",
+        "all were there before the window",
+        "an older record is left",
+    ],
+)
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_what_the_source_has_deleted_of_the_window_is_named_by_partition(
+    facts: dict[str, Any], copied_offsets: list[Any], deleted: str, *, goes_on: bool
+) -> None:
+    plan = backfill(
+        copied(), a_flow(on_source_truncation="continue" if goes_on else "fail"), **facts
+    )
+    assert intervals(plan) == copied_offsets
+    notes = [note for note in plan.remarks.notes if note.of_deleted]
+    is_refused = bool(deleted) and not copied_offsets and not goes_on
+    assert (len(plan.remarks.refused), len(notes)) == (is_refused, bool(deleted) and not is_refused)
+    for said in (*plan.remarks.refused, *notes):
+        assert str(said).startswith("orders-0: the source's log starts at 10")
+        assert deleted in str(said)
+    assert "backfill.disorder.ms" not in str(plan.remarks.notes) or not facts.get("cut")
+
+
 def test_a_flow_that_has_never_run_is_pinned_where_it_would_begin() -> None:
     state = a_state(a_source(), a_source("payments"))
     plan = backfill(state, LATEST, topics=("orders",))

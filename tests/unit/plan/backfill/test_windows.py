@@ -15,6 +15,7 @@ from kafka_ferry.plan.backfill.windows import (
     hull,
     merge_spans,
     settled_spans,
+    uncovered,
     whole_spans,
     within,
 )
@@ -104,6 +105,16 @@ def test_common_offsets_are_counted_once(
 ) -> None:
     both = {o for s in left for o in range(*s)} & {o for s in right for o in range(*s)}
     assert common(merge_spans(left), merge_spans(right)) == len(both)
+
+
+@given(st.lists(_spans(_OFFSETS)), _spans(_OFFSETS))
+def test_an_offset_that_is_in_no_span_is_uncovered(
+    spans: list[tuple[int, int]], offsets: tuple[int, int]
+) -> None:
+    covered = {o for span in spans for o in range(*span)}
+    parts = uncovered(merge_spans(spans), offsets)
+    assert [o for part in parts for o in range(*part)] == sorted({*range(*offsets)} - covered)
+    assert merge_spans(parts) == parts
 
 
 def test_two_days_backfilled_one_by_one_are_both_days() -> None:

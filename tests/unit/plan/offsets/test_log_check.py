@@ -194,38 +194,46 @@ def test_a_topic_of_a_broker_without_ids_cannot_be_told_from_others_of_its_name(
 
 
 @pytest.mark.parametrize(
-    ("copy", "first", "remote", "source", "lost"),
+    ("copy", "copied", "remote", "source", "lost"),
     [
-        (a_copy(), 10, LOG, LogBounds(10, 50), None),
-        (a_copy(), 10, LOG, LogBounds(25, 50), (10, 25)),
-        (a_copy(), 10, LogBounds(20, 30), LogBounds(25, 50), (20, 25)),
-        (a_copy(), 10, LOG, LogBounds(40, 50), (10, 30)),
+        (a_copy(), [(10, 30)], LOG, LogBounds(10, 50), ()),
+        (a_copy(), [(10, 30)], LOG, LogBounds(25, 50), ((10, 25),)),
+        (a_copy(), [(10, 30)], LogBounds(20, 30), LogBounds(25, 50), ((20, 25),)),
+        (a_copy(), [(10, 30)], LOG, LogBounds(40, 50), ((10, 30),)),
         # A target's log that begins at 0 has nothing there but what stands for nothing.
-        (a_copy(), 10, LogBounds(0, 30), LogBounds(10, 50), None),
+        (a_copy(), [(10, 30)], LogBounds(0, 30), LogBounds(10, 50), ()),
         # Of translated offsets the target's say nothing of the source's.
-        (a_copy(KNOWN, mark=None), 10, LogBounds(20, 30), LogBounds(25, 50), (10, 25)),
-        (a_copy(source=None), 10, LOG, None, (10, 30)),
-        (a_copy(replace(KEPT, topic_id="another")), 10, LOG, LogBounds(0, 50), (10, 30)),
-        (a_copy(None), 10, LOG, LogBounds(25, 50), None),
+        (a_copy(KNOWN, mark=None), [(10, 30)], LogBounds(20, 30), LogBounds(25, 50), ((10, 25),)),
+        (a_copy(source=None), [(10, 30)], LOG, None, ((10, 30),)),
+        (a_copy(replace(KEPT, topic_id="another")), [(10, 30)], LOG, LogBounds(0, 50), ((10, 30),)),
+        # What was lost before it was copied, it does not have; what a backfill has copied, it has.
+        (
+            a_copy(),
+            [(0, 5), (12, 18), (22, 30)],
+            LogBounds(0, 30),
+            LogBounds(25, 50),
+            ((0, 5), (12, 18), (22, 25)),
+        ),
+        (a_copy(None), [(10, 30)], LOG, LogBounds(25, 50), ()),
     ],
 )
 def test_offsets_that_only_the_copy_has_are_counted(
-    copy: Copy, first: int, remote: LogBounds, source: LogBounds | None, lost: Any
+    copy: Copy, copied: Any, remote: LogBounds, source: LogBounds | None, lost: Any
 ) -> None:
-    assert only_copy(copy, 0, first, remote, source) == lost
+    assert only_copy(copy, 0, copied, remote, source) == lost
 
 
 def test_the_consequences_name_topic_and_offsets() -> None:
     parts = (
-        PartitionState(0, only_copy=(10, 25)),
+        PartitionState(0, only_copy=((10, 20), (30, 35))),
         PartitionState(1),
-        PartitionState(2, only_copy=(0, 1200)),
+        PartitionState(2, only_copy=((0, 1200),)),
     )
     state = CopyState("orders", "primary.orders", "id", partitions=parts)
     said = state.consequences(yes=False)
     assert said.startswith("--topic primary.orders --yes gives it up and deletes it; its consumers")
     assert "up to 1,215 offsets" in said
-    assert said.endswith("in partition 0 [10, 25), 2 [0, 1200).")
+    assert said.endswith("in partition 0 [10, 20) [30, 35), 2 [0, 1200).")
     assert "others" not in said
     done = replace(state, partitions=(), created=False).consequences(yes=True)
     assert done.startswith("primary.orders is given up and deleted; its consumers lose it until")

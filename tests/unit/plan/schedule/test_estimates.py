@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_ferry.model import Estimate, TopicPartition
-from tests.unit.plan.builders import a_remote, a_source, a_state, at, planned
+from tests.unit.plan.builders import a_flow, a_remote, a_source, a_state, at, changed, planned
 
 TP, TARGET = TopicPartition("orders", 0), TopicPartition("primary.orders", 0)
 
@@ -34,6 +34,14 @@ def test_records_follow_from_a_sample_and_bytes_from_the_share_of_the_log(
         densities={} if density is None else {TP: density},
     )
     assert planned(state).estimates == (Estimate("orders", 0, *estimate),)
+
+
+def test_what_the_source_has_deleted_is_not_estimated() -> None:
+    flow, positions = a_flow(on_source_truncation="continue"), {TARGET: at(4)}
+    state = a_state(a_source(), target=[a_remote()], bounds=(10, 50), positions=positions)
+    plan = planned(changed(state, sizes={TP: 4000}), flow)
+    assert [len(range_) for range_ in plan.ranges] == [46]
+    assert plan.estimates == (Estimate("orders", 0, 40, 4000),)
 
 
 def test_what_is_copied_already_has_no_estimate() -> None:

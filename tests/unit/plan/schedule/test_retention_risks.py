@@ -156,6 +156,19 @@ def test_what_is_copied_already_is_at_no_risk() -> None:
     assert risks_of(state) == ()
 
 
+@pytest.mark.parametrize(("expiring", "offsets"), [(10, None), (40, "[10, 40)")])
+def test_what_the_source_has_deleted_is_at_no_risk(expiring: int, offsets: str | None) -> None:
+    positions = {TopicPartition("primary.orders", 0): at(4)}
+    flow = FLOW.model_copy(update={"on_source_truncation": "continue"})
+    state = a_state(
+        kept_for(DAY), target=[a_remote()], positions=positions, expiring={TP: expiring}
+    )
+    risks = planned(state, flow).remarks.risks
+    assert [risk.message.split(" may")[0] for risk in risks] == (
+        [f"offsets {offsets}"] if offsets else []
+    )
+
+
 def test_the_partition_that_would_lose_the_most_is_named_for_all_of_its_topic() -> None:
     expiring = {TopicPartition("orders", number): 10 + number for number in range(4)}
     (risk,) = risks_of(a_state(kept_for(DAY, partitions=4), bounds=(10, 50), expiring=expiring))

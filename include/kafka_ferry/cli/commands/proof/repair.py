@@ -11,11 +11,13 @@ import typer
 
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import FLOW_FILE, JsonOption, OneFlowOption, place_of
-from kafka_ferry.cli.terminal import out, show_json, show_table
+from kafka_ferry.cli.terminal import out, show_json, show_table, warn
+from kafka_ferry.errors import FerryError
 from kafka_ferry.plan.offsets.log_check import CopyState
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
+    from kafka_ferry.model.remarks import Refusal
     from kafka_ferry.runs.repair.append_missing import AppendProposal
     from kafka_ferry.runs.repair.findings import RangeFinding
     from kafka_ferry.runs.repair.ledger_records import LedgerRecord
@@ -119,15 +121,16 @@ def repair(
 
 
 def _show_copies(flow: Flow, names: list[str], *, yes: bool, as_json: bool) -> None:
-    """Show what is wrong with remote topics, or give them up; exits with 2 while any is damaged."""
+    """Show what is wrong with remote topics, or give them up; exits with 2 while any is damaged or refused."""
     from kafka_ferry.runs import Repair
 
     repair = Repair(flow)
     states = repair.look(names)
     # A topic that no run could copy again is given up only if it is named.
     chosen = [state for state in states if names or (state.damaged and state.on_source)]
+    refusals = [] if yes else _other_refusals(flow, names, states)
     if not as_json:
-        _show_states(states)
+        _show_states(states, refusals)
         for state in states:
             if state.damaged or state in chosen:
                 consequences = state.consequences(yes=yes and state in chosen)
@@ -137,10 +140,30 @@ def _show_copies(flow: Flow, names: list[str], *, yes: bool, as_json: bool) -> N
         states = [given_up.get(state.remote_topic, state) for state in states]
     if as_json:
         show_json([[asdict(state) | {"damaged": state.damaged} for state in states]], several=False)
+        for refusal in refusals:
+            warn(f"REFUSED {refusal}")
     for error in repair.refused.values():
         raise error
-    if any(state.damaged and not state.given_up for state in states):
+    if refusals or any(state.damaged and not state.given_up for state in states):
         raise typer.Exit(DAMAGED)
+
+
+def _other_refusals(flow: Flow, names: Sequence[str], states: Sequence[CopyState]) -> list[Refusal]:
+    """What the next run refuses besides the damaged copies; of all topics where ``names`` is empty."""
+    from kafka_ferry.runs import Run
+
+    try:
+        refused = Run(flow, "repair").plan(save=False).remarks.refused
+    except FerryError as error:
+        warn(f"What the next run refuses is unknown, since it cannot be planned: {error}")
+        return []
+    damaged = {state.topic for state in states if state.damaged}
+    named = {state.topic for state in states}
+    return [
+        refusal
+        for refusal in refused
+        if refusal.topic not in damaged and (not names or refusal.topic in named)
+    ]
 
 
 def _show_findings(flow: Flow, names: list[str], reason: str, *, yes: bool, as_json: bool) -> None:
@@ -297,18 +320,34 @@ def _show_finding(finding: RangeFinding, *, is_left: bool) -> None:
         out.print(f"  {finding.rebuild}")
 
 
-def _show_states(states: Sequence[CopyState]) -> None:
-    if not states:
+def _show_states(states: Sequence[CopyState], refusals: Sequence[Refusal]) -> None:
+    if states:
+        _show_table(states, refusals)
+    elif refusals:
+        out.print("No copy is damaged, but the next run refuses:")
+    else:
         out.print(
-            "Nothing to repair: no remote topic has preserved offsets, and no run refuses one for its log. "
+            "Nothing to repair: no remote topic has preserved offsets, and the next run refuses none. "
             "--findings shows what the last verification found."
         )
-        return
+    for refusal in refusals:
+        out.print(f"REFUSED {refusal}", style="red")
+
+
+def _show_table(states: Sequence[CopyState], refusals: Sequence[Refusal]) -> None:
+    refused = {(refusal.topic, refusal.partition) for refusal in refusals}
     numbers = ("PARTITION", "POSITION", "LOG")
     rows: list[tuple[object, ...]] = []
     for state in states:
         cells: list[tuple[object, ...]] = [
-            (partition.partition, partition.position, partition.log, partition.said)
+            (
+                partition.partition,
+                partition.position,
+                partition.log,
+                "refused"
+                if refused & {(state.topic, None), (state.topic, partition.partition)}
+                else partition.said,
+            )
             for partition in state.partitions
         ]
         for *row, status in cells or [(None, None, None, "ok")]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kafka_ferry.runs.where import Whereabouts
 
 NO_ANSWER: Final = 2
+_REASONS: Final = {"lost": "lost, the source had deleted it before it was copied"}
 
 TopicOption = Annotated[str, typer.Option("--topic", help="The topic, by its name on the source.")]
 PartitionOption = Annotated[
@@ -43,7 +44,7 @@ def where(
     Exits with 2 if no run has accounted for the offset.
     """
     from kafka_ferry.runs.state.step_time import step_time
-    from kafka_ferry.runs.where import ledger_partitions, next_offset, where
+    from kafka_ferry.runs.where import deleted_before, ledger_partitions, next_offset, where
 
     chosen, source = one_flow_within(timeout, config, flow), TopicPartition(topic, partition)
     with step_time(chosen):
@@ -63,15 +64,22 @@ def where(
         some = copied[topic]
         clause = "" if partition in some else f", but partitions {min(some)} to {max(some)}"
         known = f"nothing of it{clause}" if following is None else f"it up to offset {following}"
+        start = deleted_before(chosen, source)
+        gone = ""
+        if start is not None and offset < start:
+            gone = (
+                f" {chosen.source.alias} has deleted it: its log starts at {start}, and no run can copy what was "
+                "before."
+            )
         warn(
-            f"No run of {chosen.name} has accounted for offset {offset} of {source}: the ledger has {known}."
+            f"No run of {chosen.name} has accounted for offset {offset} of {source}: the ledger has {known}.{gone}"
         )
         raise typer.Exit(NO_ANSWER)
 
 
 def _show(one: Whereabouts) -> None:
     if one.target_offset is None:
-        place = f"no record on {one.target}: {one.reason}"
+        place = f"no record on {one.target}: {_REASONS.get(one.reason, one.reason)}"
     else:
         place = f"{one.target} offset {one.target_offset}, {one.state}"
     proof = f"{moment_text(one.proof.at)}, run {one.proof.run}" if one.proof else "not yet"
@@ -79,7 +87,9 @@ def _show(one: Whereabouts) -> None:
         proof = "by its certificate"
     lines = {
         "on the target": place,
-        "copied": f"{moment_text(one.at)}, run {one.run}, writer {one.writer}",
+        "accounted for"
+        if one.target_offset is None
+        else "copied": f"{moment_text(one.at)}, run {one.run}, writer {one.writer}",
         "transaction": f"the ledger's offset {one.ledger_offset}",
         "proved": proof,
         "certificate": str(one.certificate or "none"),

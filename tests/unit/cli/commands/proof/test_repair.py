@@ -29,7 +29,7 @@ COPIES = (
 def test_copies_are_a_table_and_what_is_wrong_with_them_sentences(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    _show_states(COPIES)
+    _show_states(COPIES, [])
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         "REMOTE TOPIC PARTITION POSITION LOG STATE",
@@ -83,7 +83,9 @@ def test_nothing_is_given_up_without_yes_or_without_its_name_where_it_could_not_
     as_json: bool,
 ) -> None:
     monkeypatch.setattr("kafka_ferry.runs.Repair", Repair)
-    monkeypatch.setattr("kafka_ferry.cli.commands.proof.repair.one_flow", lambda *_: None)
+    here = "kafka_ferry.cli.commands.proof.repair"
+    monkeypatch.setattr(f"{here}.one_flow", lambda *_: None)
+    monkeypatch.setattr(f"{here}._other_refusals", lambda *_: [])
     monkeypatch.setattr(Repair, "given_up", [])
     arguments = ["repair", "--config", "flow.yaml", *arguments, *(["--json"] if as_json else [])]
 

@@ -17,6 +17,11 @@ from typing import Final, NamedTuple
 
 UNKNOWN_EPOCH: Final = -1
 """Stands for a leader epoch that is not known."""
+OLDEST_EPOCH: Final = 0
+"""What stands for the leader epoch before a log's start, which brokers forget.
+
+The oldest epoch that they know ends where the log starts, or later, as long as it is that log.
+"""
 
 
 class EpochSpan(NamedTuple):

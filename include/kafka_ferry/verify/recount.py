@@ -46,6 +46,7 @@ class _Counted:
     overwritten: int = 0
     digest: RangeDigest = field(default_factory=RangeDigest)
     strangers: dict[int, None] = field(default_factory=dict)
+    writer: int | None = None
 
     def add_foreign(self, header: BatchHeader) -> None:
         """Add a batch that the ledger does not have."""
@@ -59,7 +60,7 @@ class _Counted:
         if header.next_offset > end:
             self.add_foreign(header)
         else:
-            self.records = 1
+            self.records, self.writer = 1, header.producer_id
 
     def add_of_another(self, batch: Batch, inside: int, *, is_whole: bool) -> None:
         """Add a batch of another mirror, with the number of its records that are of this range."""
@@ -78,6 +79,7 @@ class _Counted:
             uncleaned=hidden + self.overwritten,
             log_start=log_start,
             strangers=tuple(self.strangers),
+            writer=self.writer,
         )
 
 

@@ -36,6 +36,7 @@ class Recount:
             another producer is now.
         log_start: the first offset of the target's log when it was read.
         strangers: the ids of some producers of ``foreign``, where the offsets are translated.
+        writer: the producer of the record that a boundary claims (``RangeClaim.boundary``); None where it is not there.
     """
 
     records: int
@@ -47,6 +48,7 @@ class Recount:
     uncleaned: int = 0
     log_start: int = 0
     strangers: tuple[int, ...] = ()
+    writer: int | None = None
 
 
 class PartitionRecount(NamedTuple):

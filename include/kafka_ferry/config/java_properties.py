@@ -17,7 +17,7 @@ _BLANKS: Final = " \t\f"
 _SEPARATOR: Final = regex.compile(r"(?<!\\)(?:\\\\)*([ \t\f]*[=:]|[ \t\f])[ \t\f]*")
 
 
-class Entry(NamedTuple):
+class PropertyEntry(NamedTuple):
     """A key and its value, as they are meant, and the number of the line where the key begins, from 1 on."""
 
     key: str
@@ -25,7 +25,7 @@ class Entry(NamedTuple):
     line: int
 
 
-def entries(text: str) -> Iterator[Entry]:
+def entries(text: str) -> Iterator[PropertyEntry]:
     """The entries of a text, in their order; a key may come several times.
 
     Raises:
@@ -46,7 +46,9 @@ def entries(text: str) -> Iterator[Entry]:
             separator = _SEPARATOR.search(whole)
             key = whole[: separator.start(1)] if separator else whole
             value = whole[separator.end() :] if separator else ""
-            yield Entry(javaproperties.unescape(key), javaproperties.unescape(value), number)
+            yield PropertyEntry(
+                javaproperties.unescape(key), javaproperties.unescape(value), number
+            )
 
 
 def _continues(line: str) -> bool:

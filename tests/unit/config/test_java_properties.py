@@ -7,7 +7,7 @@ import random
 import javaproperties
 import pytest
 
-from kafka_ferry.config.java_properties import Entry, entries, read_text
+from kafka_ferry.config.java_properties import PropertyEntry, entries, read_text
 
 MANY = 200_000
 
@@ -15,10 +15,10 @@ MANY = 200_000
 def test_an_entry_has_the_line_of_its_key() -> None:
     text = "# one\n\na = 1\nb: 2,\\\n   3\r\n! no\\\n c\\ d  e\\u0041\rlast"
     assert [*entries(text)] == [
-        Entry("a", "1", 3),
-        Entry("b", "2,3", 4),
-        Entry("c d", "eA", 7),
-        Entry("last", "", 8),
+        PropertyEntry("a", "1", 3),
+        PropertyEntry("b", "2,3", 4),
+        PropertyEntry("c d", "eA", 7),
+        PropertyEntry("last", "", 8),
     ]
 
 

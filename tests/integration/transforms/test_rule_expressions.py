@@ -243,6 +243,7 @@ def test_a_format_that_no_expression_reads_changes_nothing(
         ("builtin.aes_encrypt(value, secret('salt'))", "aes_encrypt"),
         ("identifier('aes_encrypt')(value, secret('salt'))", "identifier()"),
         ("reflect('java.lang.System', 'nanoTime')", "depends on chance"),
+        ("(" * 2_000 + "value" + ")" * 2_000, "nested too deep"),
         ("version()", "version"),
         ("cast(timestamp > timestamp'now' as string)", "timestamp'now'"),
         ("cast(timestamp > timestamp '12:00:00' as string)", "timestamp '12:00:00'"),

@@ -19,6 +19,7 @@ import javaproperties
 import regex
 
 from kafka_ferry.config.file_content import content_of
+from kafka_ferry.config.java_properties import read_text
 from kafka_ferry.config.types.name_filter import PatternError, compile_patterns, split_list
 from kafka_ferry.config.types.problems import Problem
 
@@ -92,7 +93,7 @@ class _File:
     @staticmethod
     def _properties(file: Path) -> dict[str, str]:
         try:
-            return dict(javaproperties.loads(content_of(file).decode("utf-8")))
+            return read_text(content_of(file).decode("utf-8"))
         except OSError as error:
             raise _Unresolved(f"cannot be read: {error.strerror}") from None
         except (UnicodeDecodeError, javaproperties.InvalidUEscapeError):

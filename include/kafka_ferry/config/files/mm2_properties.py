@@ -33,6 +33,7 @@ from kafka_ferry.config.files.mm2_transforms import (
 )
 from kafka_ferry.config.files.places import properties_twins
 from kafka_ferry.config.flow import OPTIONS, Flow, is_policy_setting, misplaced_setting, names_of
+from kafka_ferry.config.java_properties import read_text
 from kafka_ferry.config.options.certificates import CERTIFICATES_KEY
 from kafka_ferry.config.types.name_filter import split_list
 from kafka_ferry.config.types.problems import (
@@ -46,6 +47,11 @@ from kafka_ferry.config.types.problems import (
 from kafka_ferry.config.types.values import read_truth
 
 _ALIASES: Final = "List the clusters' aliases, with commas between them: primary, backup."
+# Each takes some 20 ms to read, and Airflow gives up a file of DAGs after 50 s.
+_MOST_FLOWS: Final = 500
+_MOST_CLUSTERS: Final = 500
+# For a wrong one, the most similar right one is looked for: some take a millisecond each.
+_MOST_KEYS: Final = 10_000
 _HEARTBEATS: Final = "emit.heartbeats.enabled"
 _NO_FLOW: Final = (
     "MirrorMaker 2 writes heartbeats for clusters without a flow between them, and here only a flow does: "
@@ -77,6 +83,9 @@ def parse_flows(
         ConfigError: the file is invalid; all its problems are listed.
     """
     raw, problems = read_properties(content, file), list[Problem]()
+    if len(raw) > _MOST_KEYS:
+        reason = f"has {len(raw):,} keys, and may have {_MOST_KEYS:,}"
+        raise config_error(file, Problem(WHOLE_FILE, reason, "Divide it into several files."))
     for key, value in raw.items():
         if problem := no_text(repr(key)[1:-1], key + value):
             raise config_error(file, problem)
@@ -84,6 +93,9 @@ def parse_flows(
     aliases = _aliases(raw, providers, file)
     if problem := unknown_target(targets, aliases):
         raise config_error(file, problem)
+    if len(aliases) > _MOST_CLUSTERS:
+        reason = f"lists {len(aliases):,} clusters, and a file may have {_MOST_CLUSTERS}"
+        raise config_error(file, Problem("clusters", reason, "Divide it into several files."))
     settings, unknown = sort_by_scope(raw, aliases)
     unknown = [_explain_blank(problem, raw) for problem in unknown]
     problems += unknown
@@ -100,6 +112,9 @@ def parse_flows(
     pairs = [pair for pair in permutations(aliases, 2) if not targets or pair[1] in targets]
     pairs = [pair for pair in pairs if reader.is_enabled(*pair)]
     matching = [pair for pair in pairs if name in names_of(*pair)]
+    if len(pairs) > _MOST_FLOWS:
+        reason = f"enables {len(pairs):,} flows, and a file may have {_MOST_FLOWS}"
+        raise config_error(file, Problem(WHOLE_FILE, reason, "Divide it into several files."))
     flows = [reader.flow(*pair) for pair in matching or pairs]
     if problems:
         raise config_error(file, *problems)
@@ -124,7 +139,7 @@ def read_properties(content: bytes, file: str) -> dict[str, str]:
         ConfigError: a ``\\u`` escape is not complete, or the file holds nothing.
     """
     try:
-        read = javaproperties.loads(content.removeprefix(BOM_UTF8))
+        read = read_text(content.removeprefix(BOM_UTF8).decode("latin-1"))
     except javaproperties.InvalidUEscapeError:
         problem = Problem(WHOLE_FILE, "has a \\u without four hex digits")
         raise config_error(file, problem) from None

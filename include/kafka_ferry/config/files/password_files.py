@@ -8,6 +8,7 @@ import javaproperties
 
 from kafka_ferry.config.file_content import content_of
 from kafka_ferry.config.flow import Flow
+from kafka_ferry.config.java_properties import read_text
 from kafka_ferry.config.types.home import at_home
 from kafka_ferry.errors import ConfigError
 
@@ -56,7 +57,7 @@ def _read(flow: Flow, key: str, name: str) -> dict[str, str]:
     except UnicodeDecodeError:
         raise ConfigError(str(flow.file), key, f"{path} is not text in UTF-8") from None
     try:
-        values = javaproperties.loads(content)
+        values = read_text(content)
     except javaproperties.InvalidUEscapeError:
         reason = f"{path} has a \\u without four hex digits"
         raise ConfigError(str(flow.file), key, reason) from None
@@ -64,4 +65,4 @@ def _read(flow: Flow, key: str, name: str) -> dict[str, str]:
     if empty:
         reason = f"{path} has nothing after {', '.join(empty)}"
         raise ConfigError(str(flow.file), key, reason)
-    return {str(name): str(value) for name, value in values.items()}
+    return values

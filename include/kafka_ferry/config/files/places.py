@@ -15,6 +15,7 @@ import yaml
 from kafka_ferry.config.client.cluster import is_secret
 from kafka_ferry.config.files.yaml_document import NoDocument, compose, read_document
 from kafka_ferry.config.flow import Flow
+from kafka_ferry.config.java_properties import entries
 from kafka_ferry.config.types.name_filter import split_list
 from kafka_ferry.config.types.problems import Problem, config_error, did_you_mean
 from kafka_ferry.errors import ConfigError
@@ -27,7 +28,6 @@ _NEVER_SHOWN: Final = regex.compile(r"(.*->.*\.)?(transform\.secrets|certificate
 _IN_QUOTES: Final = regex.compile(r"'([^']+)'")
 _TRAILING_COMMENT: Final = regex.compile(r"\s+[#!].*", regex.DOTALL)
 _IN_TWO_QUOTES: Final = regex.compile(r"""(["'])(.*)\1""")
-_LINE: Final = regex.compile(r"\r\n|\r|\n")
 
 
 class KeyPlace(NamedTuple):
@@ -102,16 +102,13 @@ def properties_places(content: bytes) -> KeyPlaces:
 
 
 def _entries(content: bytes) -> Iterator[tuple[str, KeyPlace]]:
-    line = 1
     try:
-        parts = [*javaproperties.parse(content.removeprefix(BOM_UTF8))]
+        found = [*entries(content.removeprefix(BOM_UTF8).decode("latin-1"))]
     except javaproperties.InvalidUEscapeError:
         return
-    for part in parts:
-        if isinstance(part, javaproperties.KeyValue):
-            value = part.value.strip()
-            yield part.key, KeyPlace(line, _quote(value), *_mistake(value))
-        line += len(_LINE.findall(part.source))
+    for key, text, line in found:
+        value = text.strip()
+        yield key, KeyPlace(line, _quote(value), *_mistake(value))
 
 
 def _mistake(value: str) -> tuple[str, str]:

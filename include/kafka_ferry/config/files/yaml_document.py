@@ -1,7 +1,7 @@
 """Text in YAML as plain values; every problem names its place.
 
-A file is read in three steps, so that no file can crash its reader: its events show how deep it nests,
-its nodes how large it is with aliases expanded, and only then its values are built.
+A file is read in three steps, so that no file can crash its reader: its events show how deep it nests and how many
+values it has, its nodes how many these are with aliases expanded, and only then its values are built.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from kafka_ferry.config.types.problems import WHOLE_FILE, Problem, no_text
 
 _DEEPEST: Final = 50
 _MOST_VALUES: Final = 200_000
+# PyYAML's own reader, in Python, takes a second for 100 KB.
+_MOST_READ_AGAIN: Final = 200_000
+_MOST_DIGITS: Final = 20
 _TAG: Final = "tag:yaml.org,2002:"
 _MEANT: Final = {"timestamp": "date", "int": "number", "float": "number", "bool": "true or false"}
 _INTEGER: Final = regex.compile(r"(0|-?[1-9][0-9]*)\Z")
@@ -44,6 +47,9 @@ def _loader(base: Any) -> Any:
 def _whole_number(_: Any, node: yaml.ScalarNode) -> int:
     if not _INTEGER.match(node.value):  # where a file has the tag itself: !!int 0x10
         raise ValueError(node.value)
+    # Many larger ones may have one hash: a mapping with such keys takes for ever.
+    if len(node.value) > _MOST_DIGITS:
+        raise ValueError("has too many digits")
     return int(node.value)
 
 
@@ -104,12 +110,14 @@ def _read(text: str) -> Any:
     try:
         return _read_with(_IN_C, text)
     except yaml.YAMLError:
+        if len(text) > _MOST_READ_AGAIN:
+            raise
         # The other one says better where.
         return _read_with(_PURE, text)
 
 
 def _read_with(kind: Any, text: str) -> Any:
-    _refuse_depths(kind, text)
+    _refuse_sizes(kind, text)
     loader = kind(text)
     try:
         node = loader.get_single_node()
@@ -129,10 +137,13 @@ def _read_with(kind: Any, text: str) -> Any:
         loader.dispose()
 
 
-def _refuse_depths(kind: Any, text: str) -> None:
-    """Composing nodes is recursive, and in C only limited by the process's stack."""
-    depth = 0
+def _refuse_sizes(kind: Any, text: str) -> None:
+    """Composing nodes is recursive, and in C only limited by the process's stack; and each takes half a kilobyte."""
+    depth = count = 0
     for event in yaml.parse(text, Loader=kind):
+        count += isinstance(event, yaml.NodeEvent)
+        if count > _MOST_VALUES:
+            raise NoDocument(Problem(WHOLE_FILE, f"has more than {_MOST_VALUES:,} values"))
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > _DEEPEST:

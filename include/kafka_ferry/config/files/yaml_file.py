@@ -45,6 +45,8 @@ _OF_PARTITIONS = ("num.partitions", "partitions", "topic.partitions")
 # What others call an option.
 _MEANT = dict.fromkeys(("every", "interval", "cron", "timetable"), "schedule")
 _A_RULE = "- {topics: [...], set: {...}}."
+# For a wrong key, the most similar right one is looked for, which takes some time.
+_MOST_KEYS = 1_000
 # Java's longest number; Python refuses to format one of thousands of digits.
 _LARGEST = 2**63
 
@@ -57,6 +59,10 @@ def parse_flow(content: bytes, file: str) -> Flow:
     """
     problems: list[Problem] = []
     whole = _mapping(content, file)
+    for key, keys in {WHOLE_FILE: whole, **{side: whole.get(side) for side in _SIDES}}.items():
+        if isinstance(keys, Mapping) and len(keys) > _MOST_KEYS:
+            reason = f"has {len(keys):,} keys, and may have {_MOST_KEYS:,}"
+            raise config_error(file, Problem(key, reason))
     providers = _providers(whole, problems)
     data = {key: value for key, value in whole.items() if not str(key).startswith(PROVIDERS)}
     problems += _wrong_references(data, providers)

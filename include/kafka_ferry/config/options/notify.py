@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, get_args
@@ -62,9 +63,8 @@ def _channels(value: object) -> tuple[Channel, ...]:
             f"must be a list of channels, such as [{{slack: ferry_ops}}], or text: {_TEXT_FORM}"
         )
     channels = tuple(item if isinstance(item, Channel) else _channel(item) for item in value)
-    names = [channel.name for channel in channels]
-    for name in names:
-        if names.count(name) > 1:
+    for name, many in Counter(channel.name for channel in channels).items():
+        if many > 1:
             raise ValueError(f"names the channel {name} twice")
     return channels
 

@@ -24,6 +24,11 @@ _CRON_FIELDS: Final = {
     "month": "1-12",
     "day of the week": "0-7, of which 0 and 7 are Sunday",
 }
+# Airflow's database has room for 256 and 1,500 characters, and 1,000 for the description of a cron expression, which
+# may be six times as long: a longer one would end the scheduler, or keep all flows from the database.
+_LONGEST_POOL: Final = 250
+_LONGEST_ASSET: Final = 1_500
+_LONGEST_CRON: Final = 150
 _FIRST_YEAR: Final = 1970
 _LAST_YEAR: Final = 2999
 
@@ -82,6 +87,10 @@ def checked_schedule(schedule: str | None) -> str | None:
     if is_duration(schedule):
         read_duration(schedule)
     elif schedule not in _PRESETS:
+        if len(schedule) > _LONGEST_CRON:
+            raise ValueError(
+                f"must have {_LONGEST_CRON} characters at most, and has {len(schedule):,}"
+            )
         if not regex.fullmatch(_CRON, schedule):
             listed = ", ".join(_PRESETS)
             raise ValueError(
@@ -139,6 +148,7 @@ class ScheduleOptions(Options):
     pool: str = Field(
         default="target",
         min_length=1,
+        max_length=_LONGEST_POOL,
         description="The Airflow pool whose slots the flow's Spark jobs share with those of other "
         "flows: that of the target cluster, with source that of the source cluster, or one by name.",
     )
@@ -156,7 +166,7 @@ class ScheduleOptions(Options):
         "number go first.",
     )
     retries: Number = Field(
-        default=2, ge=0, description="How often a failed task is retried within a run."
+        default=2, ge=0, le=1000, description="How often a failed task is retried within a run."
     )
     shards: Number = Field(
         default=1,
@@ -207,6 +217,16 @@ class ScheduleOptions(Options):
     @classmethod
     def _known_form(cls, schedule: str | None) -> str | None:
         return checked_schedule(schedule)
+
+    @field_validator("schedule_assets")
+    @classmethod
+    def _names_of_assets(cls, assets: tuple[str, ...]) -> tuple[str, ...]:
+        for asset in assets:
+            if len(asset) > _LONGEST_ASSET:
+                raise ValueError(
+                    f"must be names of {_LONGEST_ASSET:,} characters at most, and {asset:.20}... has {len(asset):,}"
+                )
+        return assets
 
     @field_validator("timezone")
     @classmethod

@@ -17,6 +17,8 @@ PATTERN: Final = (
 """The form of such a text, for editors."""
 _FORM: Final = regex.compile(PATTERN)
 
+# Airflow adds it to the moments of runs, and its scheduler ends at one that no calendar has.
+_LONGEST: Final = timedelta(days=36_500)
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _SHORT: Final = regex.compile(r"([0-9]{1,9})([smhdw])")
 _PART: Final = regex.compile(r"(\d+)\s*(second|minute|hour|day|week)s?")
@@ -48,7 +50,7 @@ def read_duration(text: str) -> timedelta:
     """The span of time that a text names.
 
     Raises:
-        ValueError: it names none, or one of no length.
+        ValueError: it names none, one of no length, or one of more than 100 years.
     """
     span = timedelta()
     try:
@@ -66,6 +68,8 @@ def read_duration(text: str) -> timedelta:
             "must be a span of time such as 15 minutes, 1 day 12 hours or PT15M, and not "
             f"'{text.strip():.80}'{meant}"
         )
+    if span > _LONGEST:
+        raise ValueError(f"must be 100 years (36500 days) at most, and not '{text.strip():.80}'")
     return span
 
 

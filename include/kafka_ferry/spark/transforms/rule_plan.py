@@ -46,6 +46,7 @@ RESULT: Final = "_result"
 RESULT_TYPE: Final = "struct<keep boolean, failed int, results array<binary>, seen bigint>"
 
 # Without it, to_json writes milliseconds.
+_TOO_DEEP: Final = "is nested too deep for Spark to read"
 _MICROSECONDS: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 # Without these, a text that is only a time is a timestamp of today.
 _TIMESTAMPS: Final = {
@@ -333,10 +334,17 @@ class RulePlan:
     @contextmanager
     def _wrong_in(self, what: str) -> Iterator[None]:
         """Raise what is wrong with an expression as a ``ConfigError``."""
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import AnalysisException, ParseException
 
         try:
             yield
+        except RecursionError:
+            raise self._wrong(what, _TOO_DEEP) from None
+        except Py4JJavaError as error:
+            if "StackOverflowError" not in str(error.java_exception.getClass().getName()):
+                raise
+            raise self._wrong(what, _TOO_DEEP) from None
         except (AnalysisException, ParseException) as error:
             condition = str(error.getCondition())
             advice = next((text for of, text in _ADVICE.items() if condition.startswith(of)), "")

@@ -428,6 +428,31 @@ def test_a_wrong_value_is_reported_under_the_key_that_holds_it(
     assert str(error).count(reason) == 1
 
 
+@pytest.mark.parametrize(
+    ("start", "key", "reason"),
+    [
+        ("enabled = true", "file", "enables 870 flows, and a file may have 500"),
+        (f"clusters = {','.join(f'c{n}' for n in range(501))}", "clusters", "lists 501 clusters"),
+        (
+            "\n".join(f"x{n} = 1" for n in range(10_000)),
+            "file",
+            "has 10,031 keys, and may have 10,000",
+        ),
+    ],
+)
+def test_a_file_of_too_much_is_refused_before_it_is_read(
+    tmp_path: Path, start: str, key: str, reason: str
+) -> None:
+    aliases = [f"c{number}" for number in range(30)]
+    brokers = "\n".join(f"{alias}.bootstrap.servers = {alias}:9092" for alias in aliases)
+    text = f"clusters = {','.join(aliases)}\n{brokers}\n{start}\n"
+
+    error = refused(properties_file(tmp_path, start=text))
+
+    assert error.key == key
+    assert reason in str(error)
+
+
 def test_all_problems_of_a_file_are_listed(tmp_path: Path) -> None:
     error = refused(properties_file(tmp_path, "nonsense=1\nwriters=0\nprimry.consumer.x=1"))
     assert error.key == "nonsense"

@@ -152,6 +152,16 @@ target: {<<: *base, alias: b, bootstrap.servers: "b:1"}
         (f"topics: {'[' * 100_000}", "line 7", "nests more than 50 levels deep"),
         (f"topics: {'{a: ' * 3_000}", "line 7", "nests more than 50 levels deep"),
         (LAUGHS, "line 12", "comes to more than 200,000 values"),
+        # Nodes of eight million values would take 5 GB, and a text of two megabytes Python's own reader 20 s.
+        (f"topics: [{'a,' * 8_000_000}]", "file", "has more than 200,000 values"),
+        (f"topics: [{'a' * 2_000_000}, }}", "line 7", "is not valid YAML"),
+        # As keys of one mapping, numbers of one hash take time by their number's square.
+        (f"topics: {{{(2**61 - 1) * 50}: 1}}", f"topics.{(2**61 - 1) * 50}", "is no number"),
+        (
+            "\n".join(f"key{n}: 1" for n in range(1_000)),
+            "file",
+            "has 1,002 keys, and may have 1,000",
+        ),
         ("state.dir: s3://KEY:hunter2@bucket/x", "state.dir", "must not hold a user's name"),
         ("state.dir: s3://KEY@bucket", "state.dir", "must not hold a user's name"),
         ('state.dir: "a\\0b"', "state.dir", "has a character that no text can have"),

@@ -53,6 +53,13 @@ def test_a_schedule_may_be_a_span_of_time(given: str, interval: timedelta | None
         ("start_date", "soon", "date"),
         ("pool", "", "1 character"),
         ("priority", 0, "greater"),
+        # What is larger than the room in Airflow's database ends its scheduler.
+        ("retries", 1_001, "less than or equal to 1000"),
+        ("deadline", "999999999 days", "100 years"),
+        ("schedule", "36501 days", "100 years"),
+        ("schedule", "0" + ",0" * 73 + " * * * *", "150 characters at most, and has 155"),
+        ("pool", "p" * 251, "at most 250 characters"),
+        ("schedule_assets", ["a" * 1_501], "1,500 characters at most"),
         ("asset_events", "some", "verified"),
         ("schedule_assets_when", "one", "all"),
     ],

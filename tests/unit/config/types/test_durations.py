@@ -49,6 +49,12 @@ def test_what_names_no_time_is_refused(text: str) -> None:
             read(text)
 
 
+@pytest.mark.parametrize("text", ["36501 days", "P36501D", "999999999 days"])
+def test_a_span_has_100_years_at_most(text: str) -> None:
+    with pytest.raises(ValueError, match="must be 100 years"):
+        read_duration(text)
+
+
 def test_a_span_may_be_longer_than_any() -> None:
     with pytest.raises(ValueError, match="999999999w is too long"):
         read_span("999999999w")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -11,13 +11,14 @@ import typer
 
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import FLOW_FILE, JsonOption, OneFlowOption, place_of
-from kafka_ferry.cli.terminal import out, show_json, show_table
+from kafka_ferry.cli.terminal import out, show_json, show_table, warn
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.plan.offsets.log_check import CopyState
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.runs.repair.append_missing import AppendProposal
-    from kafka_ferry.runs.repair.findings import RangeFinding
+    from kafka_ferry.runs.repair.findings import CheckFinding, RangeFinding
     from kafka_ferry.runs.repair.ledger_records import LedgerRecord
 
 DAMAGED: Final = 2
@@ -121,13 +122,19 @@ def repair(
 def _show_copies(flow: Flow, names: list[str], *, yes: bool, as_json: bool) -> None:
     """Show what is wrong with remote topics, or give them up; exits with 2 while any is damaged."""
     from kafka_ferry.runs import Repair
+    from kafka_ferry.runs.state.newest_verification import newest_verification
 
     repair = Repair(flow)
     states = repair.look(names)
+    verification = newest_verification(flow)
+    unproved = repair.still_there(verification.unproved()) if verification else set()
     # A topic that no run could copy again is given up only if it is named.
     chosen = [state for state in states if names or (state.damaged and state.on_source)]
+    failed = verification.text if verification else ""
+    if as_json and failed:
+        warn(failed)
     if not as_json:
-        _show_states(states)
+        _show_states(states, unproved, failed=failed)
         for state in states:
             if state.damaged or state in chosen:
                 consequences = state.consequences(yes=yes and state in chosen)
@@ -136,11 +143,22 @@ def _show_copies(flow: Flow, names: list[str], *, yes: bool, as_json: bool) -> N
         given_up = {state.remote_topic: state for state in repair.give_up(chosen)}
         states = [given_up.get(state.remote_topic, state) for state in states]
     if as_json:
-        show_json([[asdict(state) | {"damaged": state.damaged} for state in states]], several=False)
+        numbers = {state.remote_topic: _numbers(unproved, state.remote_topic) for state in states}
+        listed = [
+            asdict(state) | {"damaged": state.damaged, "unproved": numbers[state.remote_topic]}
+            for state in states
+        ]
+        show_json([listed], several=False)
     for error in repair.refused.values():
         raise error
-    if any(state.damaged and not state.given_up for state in states):
+    given = {state.remote_topic for state in states if state.given_up}
+    left = {tp for tp in unproved if tp.topic not in given and (not names or tp.topic in names)}
+    if left or any(state.damaged and not state.given_up for state in states):
         raise typer.Exit(DAMAGED)
+
+
+def _numbers(partitions: Iterable[TopicPartition], topic: str) -> list[int]:
+    return sorted(tp.partition for tp in partitions if tp.topic == topic)
 
 
 def _show_findings(flow: Flow, names: list[str], reason: str, *, yes: bool, as_json: bool) -> None:
@@ -151,19 +169,28 @@ def _show_findings(flow: Flow, names: list[str], reason: str, *, yes: bool, as_j
         _require_reason(reason)
     findings = Findings(flow)
     listed = findings.listed()
+    of_checks = [] if names else findings.of_checks()
     findings.require(names)
     left = {finding.name for finding in findings.leave(names, reason)} if names and yes else set()
     if as_json:
         show_json(
-            [[asdict(entry) | {"left": entry.name in left} for entry in listed]], several=False
+            [
+                [
+                    *(asdict(entry) | {"left": entry.name in left} for entry in listed),
+                    *map(asdict, of_checks),
+                ]
+            ],
+            several=False,
         )
     else:
         for finding in listed:
             if not names or finding.name in names:
                 _show_finding(finding, is_left=finding.name in left)
-        if not listed:
-            out.print(f"The verification of {findings.run_id} found no range that is wrong.")
-    if any(finding.name not in left for finding in listed):
+        for finding in of_checks:
+            _show_check(finding)
+        if not (listed or of_checks):
+            out.print(f"The verification of {findings.run_id} found nothing that is wrong.")
+    if of_checks or any(finding.name not in left for finding in listed):
         raise typer.Exit(DAMAGED)
 
 
@@ -297,10 +324,32 @@ def _show_finding(finding: RangeFinding, *, is_left: bool) -> None:
         out.print(f"  {finding.rebuild}")
 
 
-def _show_states(states: Sequence[CopyState]) -> None:
+def _show_check(finding: CheckFinding) -> None:
+    for problem in finding.problems:
+        out.print(f"NOT PROVED {problem}", style="red")
+    if finding.advice:
+        out.print(f"  What to do: {finding.advice}")
+    for text in finding.rebuild:
+        out.print(f"  {text}")
+
+
+def _show_states(
+    states: Sequence[CopyState], unproved: Container[TopicPartition] = (), *, failed: str = ""
+) -> None:
+    """Show the states of copies.
+
+    Args:
+        states: the states.
+        unproved: the *target* partitions that the newest verification could not prove.
+        failed: that it failed, and why; "" where it did not.
+    """
+    if failed:
+        out.print(f"{failed} --findings shows all of it, and what to do.", style="yellow")
     if not states:
         out.print(
-            "Nothing to repair: no remote topic has preserved offsets, and no run refuses one for its log. "
+            "No remote topic has preserved offsets, and no run refuses one for its log."
+            if failed
+            else "Nothing to repair: no remote topic has preserved offsets, and no run refuses one for its log. "
             "--findings shows what the last verification found."
         )
         return
@@ -308,7 +357,13 @@ def _show_states(states: Sequence[CopyState]) -> None:
     rows: list[tuple[object, ...]] = []
     for state in states:
         cells: list[tuple[object, ...]] = [
-            (partition.partition, partition.position, partition.log, partition.said)
+            (
+                *(partition.partition, partition.position, partition.log),
+                "NOT PROVED"
+                if partition.said == "ok"
+                and TopicPartition(state.remote_topic, partition.partition) in unproved
+                else partition.said,
+            )
             for partition in state.partitions
         ]
         for *row, status in cells or [(None, None, None, "ok")]:

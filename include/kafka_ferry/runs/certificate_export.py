@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import kafka_ferry.certificates
 from kafka_ferry.certificates import Certificate, CertificateError
+from kafka_ferry.certificates.document import is_without_copy
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import InputError
@@ -186,6 +187,8 @@ def _choose(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> 
     known: dict[tuple[str, int], list[tuple[Span, int, str]]] = defaultdict(list)
     for one in certificates:
         for row in one.ranges():
+            if is_without_copy(row):
+                continue
             place = (row["topic_id"], row["partition"])
             if offsets := branches.kept(place, (row["start"], row["end"]), row["ledger_offset"]):
                 known[place].append((offsets, one.header.serial, row["remote_topic"]))

@@ -177,6 +177,8 @@ def check(
             one.note or f"{chosen.target.alias} holds the records that {one.certificate} names"
         )
         out.print(f"{one.name}: {sentence}")
+        for other in one.others:
+            warn(f"{one.name}: {other}")
     for note in not_looked_at(certificates.all, key):
         warn(note)
 

@@ -331,7 +331,7 @@ class RunReport(Flat, AsJson):
         """What the verification has read, and since when the part that it need not read again is proved."""
         if self.proof.verdict is None:
             return "nothing was read"
-        if self.proof.verdict.ranges:
+        if self.proof.verdict.ranges or self.proof.verdict.gone:
             return f"{self.proof.verdict.found}{self._evaluated_text}{self._witnessed_text}"
         if self.window and (self.problems.refused or self.problems.failures):
             return "nothing, since nothing was copied"
@@ -340,7 +340,7 @@ class RunReport(Flat, AsJson):
         nothing = f"nothing new in {count(len(self.measures.partitions), 'partition')}"
         if not self.proof.proved_by:
             return f"{nothing}, and nothing was ever copied"
-        return f"{nothing}; the last proof is of {moment_text(self.proof.proved_at)}, run {self.proof.proved_by}"
+        return f"{nothing}; last proved on {moment_text(self.proof.proved_at)} by run {self.proof.proved_by}"
 
     @property
     def _evaluated_text(self) -> str:

@@ -404,6 +404,31 @@ def test_a_span_is_exported_for_people_who_have_neither_clusters_nor_kafka_ferry
     assert (none.stdout, "has no certificate of a record after" in none.stderr) == ("", True)
 
 
+def test_an_export_names_a_topic_that_was_recreated_and_a_copy_that_was_given_up(
+    pair: Pair, flow: Flow
+) -> None:
+    (topic,) = flow.topics
+    asked = ("--config", flow.file, "--from", moment(now_ms() - 60_000))
+    asked += ("--to", moment(now_ms() + 60_000))
+    assert certified(flow, pair.primary, "run-1") == 1
+    (first, *_) = find_certificates(flow).all
+    recreate_topic(pair.primary, topic, 2)
+    this = Repair(flow)
+    this.give_up(this.look([remote(flow, topic)]))
+    assert certified(flow, pair.primary, "run-2", 4) == 2
+
+    done = ferry("certificate", "export", str(pair.folder / "week"), *asked)
+    assert done.returncode == 0, done
+    page = (pair.folder / "week" / "index.html").read_text()
+    copy_id = first.ranges()[0]["remote_topic_id"]
+    for text in (done.stderr, page):
+        told = " ".join(text.split())
+        assert f"{topic} was deleted on the source and recreated" in told
+        assert f"(id {copy_id}), a copy of {topic}, was given up" in told
+        assert "of it, certificate 1 has" in told
+    assert "certificates 1 to 2" in done.stdout
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("key")
 def test_what_a_source_has_written_in_the_place_of_what_it_lost_has_no_certificate_until_it_is_copied(

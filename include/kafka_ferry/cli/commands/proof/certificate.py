@@ -214,6 +214,8 @@ def export(
         )
     for name in done.gone:
         warn(f"{name} is gone from the source: which of its records are of these dates is unknown.")
+    for copy in done.former:
+        warn(copy.text)
     for span in done.missing:
         for start, end in span.missing:
             warn(f"No certificate has {span.source} [{start}, {end}): {end - start:,} offsets.")

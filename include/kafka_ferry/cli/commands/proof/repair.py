@@ -186,8 +186,8 @@ def _show_findings(flow: Flow, names: list[str], reason: str, *, yes: bool, as_j
         for finding in listed:
             if not names or finding.name in names:
                 _show_finding(finding, is_left=finding.name in left)
-        for finding in of_checks:
-            _show_check(finding)
+        for check in of_checks:
+            _show_check(check)
         if not (listed or of_checks):
             out.print(f"The verification of {findings.run_id} found nothing that is wrong.")
     if of_checks or any(finding.name not in left for finding in listed):

@@ -105,6 +105,8 @@ class RuleCounts:
         elif self.changes and not self.changed:
             yield f"{rule} has changed none of {kept:,} records. {_ARE_NAMES_RIGHT}"
         uses = dict(uses_of(self.by_name))
+        is_enough = self.changed > 0 and kept >= _MANY
+        changes = {use.name for use in uses if use.verb in ("set", "drop")} if is_enough else set()
         for use, records in uses.items():
             if use.verb == "near" and records >= _MANY:
                 added, _, present = use.name.partition("=")
@@ -112,10 +114,11 @@ class RuleCounts:
                 yield f"{rule} adds {added} to {which}. Is that one meant?"
             if records or uses.get(RuleUse("added", use.name)):
                 continue
-            if use.verb == "read":
+            # What it sets and reads, and no record has, is one mistake.
+            if use.verb == "read" and use.name not in changes:
                 none = f"none of {self.records:,} records has. What a record lacks is null."
                 yield f"{rule} reads {use.name}, which {none}"
-            elif use.verb in ("set", "drop") and self.changed and kept >= _MANY:
+            elif use.verb in ("set", "drop") and is_enough:
                 none = f"none of {kept:,} records. {_ARE_NAMES_RIGHT}"
                 yield f"{rule} {use.verb}s {use.name}, which has changed {none}"
 

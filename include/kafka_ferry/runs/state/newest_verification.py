@@ -43,7 +43,7 @@ class NewestVerification:
             return ""
         first, *others = self.failures
         more = f", and {len(others):,} more" if others else ""
-        return f"The newest verification, of run {self.run_id}, failed: {first}{more}."
+        return f"The verification of run {self.run_id} failed: {first}{more}."
 
     def failed_checks(self) -> Iterator[ExpectationResult]:
         """The checks that failed it, without those of single ranges."""
@@ -66,11 +66,22 @@ class NewestVerification:
 
 
 def newest_verification(flow: Flow) -> NewestVerification | None:
-    """The verification that ended last, of any run of the flow; None where there is none."""
+    """The verification that ended last; None where there is none.
+
+    A backfill or a run of some topics that was proved says nothing of the rest: then an older one counts that failed,
+    back to the newest of all topics.
+    """
+    newest = None
     runs = flow_state(flow).folder("runs")
     for folder in reversed(runs.folders_with(RECONCILIATION)):
-        run_id = read_plan(runs.folder(folder)).run
-        reconciliation = RunFolder(runs, run_id).reconciliation()
-        if reconciliation:
-            return NewestVerification(run_id, reconciliation)
-    return None
+        plan = read_plan(runs.folder(folder))
+        reconciliation = RunFolder(runs, plan.run).reconciliation()
+        if reconciliation is None:
+            continue
+        found = NewestVerification(plan.run, reconciliation)
+        newest = newest or found
+        if found.failures:
+            return found
+        if plan.options.is_whole:
+            break
+    return newest

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
-from kafka_ferry.model import TopicPartition
-from kafka_ferry.runs.state.newest_verification import NewestVerification
-from kafka_ferry.runs.state.run_folder import Reconciliation
+from kafka_ferry.config import Flow
+from kafka_ferry.model import Plan, RunOptions, TopicPartition, Window
+from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.runs.state.newest_verification import NewestVerification, newest_verification
+from kafka_ferry.runs.state.run_folder import RECONCILIATION, Reconciliation, RunFolder
+from kafka_ferry.verify import Verdict
 from kafka_ferry.verify.expectations.judge import Terms, judge
 from tests.support.runs.reports import PARTITION, RANGE, changed
 
@@ -61,3 +67,42 @@ def test_what_failed_is_named_with_where(of_range, of_partition, unproved, check
     assert [check.key for check in found.failed_checks()] == checks
     assert found.text.endswith(text)
     assert bool(found.text) == bool(unproved)
+
+
+PROVED, FAILED = Verdict(True), Verdict(False, failures=("a-0: it lacks 1 record",))
+WHOLE, SOME = RunOptions(), RunOptions(topics=("b",))
+BACKFILL = RunOptions(window=Window(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("runs", "newest"),
+    [
+        ([], None),
+        ([(WHOLE, FAILED), (WHOLE, PROVED)], 1),
+        ([(WHOLE, PROVED), (SOME, FAILED)], 1),
+        # These say nothing of the rest.
+        ([(WHOLE, FAILED), (BACKFILL, PROVED)], 0),
+        ([(WHOLE, FAILED), (SOME, PROVED), (BACKFILL, PROVED)], 0),
+        ([(WHOLE, FAILED), (WHOLE, PROVED), (SOME, PROVED)], 2),
+        ([(SOME, PROVED)], 0),
+    ],
+)
+def test_what_proves_only_a_part_hides_no_failure_of_the_rest(
+    tmp_path: Path, runs: list[tuple[RunOptions, Verdict]], newest: int | None
+) -> None:
+    flow = Flow.model_validate(
+        {
+            "source": {"alias": "eu", "properties": {"bootstrap.servers": "localhost:1"}},
+            "target": {"alias": "us", "properties": {"bootstrap.servers": "localhost:2"}},
+            "state.dir": str(tmp_path),
+        }
+    )
+    folder = flow_state(flow).folder("runs")
+    for number, (options, verdict) in enumerate(runs):
+        run = RunFolder(folder, f"run-{number}")
+        run.save_plan(Plan(flow.name, f"run-{number}", 1, "A", "B", options=options))
+        run.save_reconciliation(Reconciliation(verdict=verdict))
+        (file,) = tmp_path.glob(f"**/run-{number}/{RECONCILIATION}")
+        os.utime(file, (number + 1, number + 1))
+    found = newest_verification(flow)
+    assert (found and found.run_id) == (None if newest is None else f"run-{newest}")

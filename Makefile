@@ -17,7 +17,7 @@ INSTALL := uv pip install --quiet --no-deps --python $(BIN)/python \
 # with the lowest priority, what waits for nothing, in a cache of its own (.ci/run). Then four files at a time: each
 # process has brokers and a Spark of its own, which the tests of a file share. The long files come first
 # (pyproject.toml), so that none waits for another.
-BESIDE := tests/unit tests/simulation/test_histories.py tests/faults/test_foreign_bytes.py tests/system/spark/test_image.py
+BESIDE := tests/unit tests/simulation/test_histories.py tests/faults/test_foreign_bytes.py
 OTHERS := tests/system tests/faults tests/integration tests/simulation $(BESIDE:%=--ignore=%)
 define run_tests
 FERRY_SOURCE_BROKERS=1 FERRY_TARGET_BROKERS=1 nice -n 19 pytest -n 2 --dist loadfile -o cache_dir=.pytest_cache/beside \

@@ -184,7 +184,8 @@ class Airflow:
                 return self
             time.sleep(0.5)
         raise SandboxError(
-            f"Airflow is not healthy after {timeout:g} s.\n{last_lines(self.log_file)}"
+            f"Airflow has not answered for {timeout:g} s. It goes on starting: repeat the command.\n"
+            f"{last_lines(self.log_file)}"
         )
 
     def stop(self, timeout: float = 30) -> None:
@@ -269,7 +270,7 @@ def up(port: Port = PORT) -> None:
 def down() -> None:
     """Stops Airflow; its database and logs stay."""
     Airflow(HOME).stop()
-    typer.echo("Airflow does not run.")
+    typer.echo("Airflow is stopped.")
 
 
 @app.command()

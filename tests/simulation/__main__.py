@@ -127,7 +127,7 @@ def _many(options: argparse.Namespace, kinds: tuple[str, ...]) -> int:
         f"{count} histories from seed {first} on in {minutes:.1f} min, {count / minutes:.0f} a minute; "
         f"{len(wrong)} wrong: {wrong[:10]}"
     )
-    print("injected: " + ", ".join(f"{name} {count}" for name, count in sorted(injected.items())))
+    print("injected: " + ", ".join(f"{name} {times}" for name, times in sorted(injected.items())))
     return bool(wrong)
 
 

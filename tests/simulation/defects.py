@@ -41,8 +41,8 @@ DEFECTS: Final = (
     Defect(
         "an empty answer of the source is an empty log",
         "copy/source/fetch_answers.py",
-        "empty_to := next_batch(self._aside, node, source, cursor.at, cursor.expected)",
-        "empty_to := cursor.range.end",
+        "next_batch(self._aside, node, source, cursor.at, cursor.expected)",
+        "next_batch(self._aside, node, source, cursor.at, cursor.expected)._replace(start=cursor.range.end)",
         "empty remote read",
     ),
     Defect(
@@ -233,6 +233,13 @@ DEFECTS: Final = (
         "hidden = positions.hidden | hidden_ends(flow, target, ledger, remote_topics.values())",
         "hidden = positions.hidden",
         "cut target",
+    ),
+    Defect(
+        "a backfill copies a new branch below the position",
+        "copy/source/cursor.py",
+        "if epoch <= newest or newest < 0:",
+        "if True:",
+        "cut source",
     ),
 )
 

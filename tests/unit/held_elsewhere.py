@@ -114,7 +114,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/runs/test_metrics.py": f"runs/publish: lag partition_lag prometheus; {AIRFLOW}/monitoring: metrics",
     "integration/situations/test_source.py": "runs/plan: diverged; runs/provenance: diverged_epochs",
     "integration/situations/test_log_ends.py": "runs/provenance: log_ends log_mismatches own_producers; "
-    "runs/verify: partition_recounts; wire/partitions: marker_writers",
+    "wire/partitions: marker_writers",
     "integration/situations/test_target.py": "runs/sync_topics: other_ledgers",
     "integration/situations/test_one_file.py": "runs/state: one_file",
     "integration/runs/test_plan_diff.py": "runs/plan: discover log_sizes remote_records",
@@ -134,7 +134,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/transforms/test_repeatable_functions.py": "spark/transforms: repeatable",
     "integration/transforms/test_rule_expressions.py": "spark/transforms: regular_expressions trees",
     "integration/copy/test_settlement.py": "copy/target: fencing",
-    "integration/situations/test_plan.py": "wire/partitions: epochs held_back",
+    "integration/situations/test_plan.py": "wire/partitions: held_back",
     "integration/runs/test_spark_run.py": "cli/commands: run; cli/commands/proof: verify; runs: job; "
     "spark: query recount",
     "integration/situations/test_writers.py": "copy/target: claims ledger_recovery",

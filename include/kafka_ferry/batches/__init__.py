@@ -19,6 +19,7 @@ from kafka_ferry.batches.converted_batch import (
 from kafka_ferry.batches.digest import RangeDigest
 from kafka_ferry.batches.empty_batches import empty_batch, empty_batches, is_empty_batch
 from kafka_ferry.batches.fetch_response import converted_batches
+from kafka_ferry.batches.record_format.codecs import OPENED_AT_ONCE, TooLarge
 from kafka_ferry.batches.record_format.content import key_value_of
 from kafka_ferry.batches.record_format.header import (
     Batch,
@@ -27,7 +28,12 @@ from kafka_ferry.batches.record_format.header import (
     for_producer,
     next_sequence,
 )
-from kafka_ferry.batches.record_format.records import Record, read_records, single_record
+from kafka_ferry.batches.record_format.records import (
+    Record,
+    each_record,
+    read_records,
+    single_record,
+)
 from kafka_ferry.batches.record_format.split import split_batches
 from kafka_ferry.batches.record_times import NO_AGES, Spread, Times, first_time
 from kafka_ferry.batches.rejected_records import (
@@ -36,6 +42,7 @@ from kafka_ferry.batches.rejected_records import (
     cut_at,
     dead_letter,
     halves,
+    in_parts,
     offsets_at,
     records_of,
     restore,
@@ -50,6 +57,7 @@ from kafka_ferry.batches.windows import SettledSpan, TimeWindow
 __all__ = [
     "LIMITING_CONFIGS",
     "NO_AGES",
+    "OPENED_AT_ONCE",
     "AbortFilter",
     "AbortedTransaction",
     "Absent",
@@ -70,18 +78,21 @@ __all__ = [
     "Spread",
     "TimeWindow",
     "Times",
+    "TooLarge",
     "TopicLimits",
     "TransactionFates",
     "by_runs",
     "converted_batches",
     "cut_at",
     "dead_letter",
+    "each_record",
     "empty_batch",
     "empty_batches",
     "first_time",
     "for_producer",
     "gap",
     "halves",
+    "in_parts",
     "is_abort_marker",
     "is_empty_batch",
     "key_value_of",

@@ -178,12 +178,15 @@ def is_abort_marker(batch: Batch) -> bool:
     """Whether the first record's key says so: two numbers of 16 bits, version and type.
 
     Args:
-        batch: a transaction's marker, not emptied by the cleaner.
+        batch: a transaction's marker.
 
     Raises:
-        MalformedBatch: if it does not say.
+        MalformedBatch: if it does not say, as one that the cleaner has emptied.
     """
-    content = read_records(batch)[0][3]
+    records = read_records(batch)
+    if not records:
+        raise MalformedBatch("a control batch without a record")
+    content = records[0][3]
     length, at = decode_varint(content, 0)
     key = content[at : at + _MARKER_KEY.size]
     if length < _MARKER_KEY.size or len(key) < _MARKER_KEY.size:

@@ -11,6 +11,7 @@ from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
+from kafka_ferry.batches.epochs import OLDEST_EPOCH
 from kafka_ferry.batches.record_format.header import Batch
 from kafka_ferry.batches.record_format.records import Runs
 
@@ -43,6 +44,7 @@ class Rebuilt(StrEnum):
     WINDOW_EDGE = "edge of a backfill inside the batch"
     TRANSFORMED = "changed by a transform rule"
     SCHEMA_IDS = "schema ids of the target"
+    DIVIDED = "too large to be changed at once"
 
 
 class Absent(NamedTuple):
@@ -67,7 +69,8 @@ class ConvertedBatch:
         absent: the other source offsets, ascending.
         rebuilt: how many source batches were rebuilt for it, each under its first reason; a batch
             that became several converted batches counts in the first of them.
-        leader_epoch: of the source batches in it, -1 if there is none or it is not known.
+        leader_epoch: by which a log shows that it is the one of which ``end`` is an offset: of the source batches in
+            it, or else as ``gap`` and ``lost_batch`` have it; -1 if it is not known.
         rule_counts: what a transform rule has done in it, in how many records (``batches.rule_counts``); of a batch
             that became several converted batches, all of it counts in the first of them.
     """
@@ -95,14 +98,22 @@ class ConvertedBatch:
         return counts
 
 
-def gap(start: int, end: int) -> ConvertedBatch:
-    """The converted batch for offsets that are missing between others in the source's log."""
-    return ConvertedBatch(start, end, absent=(Absent(start, end, Reason.COMPACTED),))
+def gap(start: int, end: int, leader_epoch: int = -1) -> ConvertedBatch:
+    """The converted batch for offsets that are missing between others in the source's log.
+
+    Args:
+        start: the first of them.
+        end: the offset after the last one.
+        leader_epoch: of the batch that follows, in whose log nothing lies between; -1 where it is not known.
+    """
+    absent = (Absent(start, end, Reason.COMPACTED),)
+    return ConvertedBatch(start, end, absent=absent, leader_epoch=leader_epoch)
 
 
 def lost_batch(start: int, end: int) -> ConvertedBatch:
-    """The converted batch for offsets that the source deleted before they were copied."""
-    return ConvertedBatch(start, end, absent=(Absent(start, end, Reason.LOST),))
+    """The converted batch for offsets that the source deleted before they were copied: its log starts after them."""
+    absent = (Absent(start, end, Reason.LOST),)
+    return ConvertedBatch(start, end, absent=absent, leader_epoch=OLDEST_EPOCH)
 
 
 def left_out(absent: Absent) -> ConvertedBatch:

@@ -13,7 +13,15 @@ The end of epoch 5 or older on the source says only the latter: a longer epoch 3
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+UNKNOWN_EPOCH: Final = -1
+"""Stands for a leader epoch that is not known."""
+OLDEST_EPOCH: Final = 0
+"""What stands for the leader epoch before a log's start, which brokers forget.
+
+The oldest epoch that they know ends where the log starts, or later, as long as it is that log.
+"""
 
 
 class EpochSpan(NamedTuple):
@@ -41,6 +49,11 @@ class EpochHistory(NamedTuple):
 
     spans: tuple[EpochSpan, ...] = ()
     is_whole: bool = True
+
+
+def epoch_of(number: int) -> int:
+    """A leader epoch as a broker has written it: with Kafka's own clients, any negative one is not known."""
+    return number if number >= 0 else UNKNOWN_EPOCH
 
 
 def add_span(spans: list[EpochSpan], span: EpochSpan) -> None:

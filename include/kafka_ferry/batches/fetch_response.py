@@ -126,7 +126,7 @@ class _Passing:
             yield from self.flush()
             # A rebuilt batch may have ended just there.
             if self._start < self._end:
-                yield gap(self._start, self._end)
+                yield gap(self._start, self._end, header.leader_epoch)
             self._start = self.at = self._end
             return
         begin, stop = max(self.at, header.base_offset), min(header.next_offset, self._end)

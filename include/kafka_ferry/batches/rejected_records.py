@@ -14,7 +14,12 @@ from kafka_ferry.batches.converted_batch import (
     assemble,
     within,
 )
-from kafka_ferry.batches.record_format.codecs import NONE, ZSTD
+from kafka_ferry.batches.record_format.codecs import (
+    MAX_PLAIN_BYTES,
+    NONE,
+    OPENED_AT_ONCE,
+    ZSTD,
+)
 from kafka_ferry.batches.record_format.content import with_headers
 from kafka_ferry.batches.record_format.header import Batch
 from kafka_ferry.batches.record_format.records import (
@@ -24,6 +29,7 @@ from kafka_ferry.batches.record_format.records import (
     read_records,
     runs_of,
     split_at_gaps,
+    stream_records,
 )
 from kafka_ferry.batches.topic_limits import TopicLimits
 
@@ -217,15 +223,41 @@ def _offsets(converted: ConvertedBatch) -> Sequence[int]:
     return list(chain.from_iterable(range(first, first + n) for first, n in converted.runs))
 
 
-def records_of(converted: ConvertedBatch) -> list[Record]:
+def in_parts(converted: ConvertedBatch) -> Iterator[ConvertedBatch]:
+    """The converted batch, which has a batch, in parts of few mebibytes, or of one record.
+
+    Raises:
+        MalformedBatch: if its batch cannot be read; ``TooLarge`` if a record has more than twice ``OPENED_AT_ONCE``.
+    """
+    yield from assemble(
+        converted.start,
+        converted.end,
+        _small_pieces(converted),
+        known=converted.absent,
+        rebuilt=converted.rebuilt or {Rebuilt.DIVIDED: 1},
+        leader_epoch=converted.leader_epoch,
+        rule_counts=converted.rule_counts,
+    )
+
+
+def _small_pieces(converted: ConvertedBatch) -> Iterator[tuple[Batch, Runs]]:
+    assert converted.batch is not None
+    codec = converted.batch.header.codec
+    offsets = chain.from_iterable(range(first, first + n) for first, n in converted.runs)
+    for records in stream_records(converted.batch, 2 * OPENED_AT_ONCE):
+        placed = [(next(offsets), *record[1:]) for record in records]
+        yield dense_batch(placed, codec), runs_of(placed)
+
+
+def records_of(converted: ConvertedBatch, limit: int = MAX_PLAIN_BYTES) -> list[Record]:
     """The records of its batch, at their source offsets.
 
     Raises:
-        MalformedBatch: if the batch cannot be read.
+        MalformedBatch: if the batch cannot be read; ``TooLarge`` if they are more than ``limit`` bytes.
     """
     if converted.batch is None:
         return []
-    records = read_records(converted.batch)
+    records = read_records(converted.batch, limit)
     if runs_of(records) == converted.runs:
         return records
     return [

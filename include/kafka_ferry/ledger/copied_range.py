@@ -44,8 +44,8 @@ class CopiedRange(LedgerModel):
         digest: of the batches as they were sent, or as adopted ones are on the target (``RangeDigest``).
         lost: the intervals ``(start, end)`` of source offsets that retention or DeleteRecords had
             taken before they were copied; their sum is ``reasons["lost"]``.
-        leader_epoch: the source's leader epoch of the last batch, of an empty range of the last one before it; -1
-            where it is not known.
+        leader_epoch: the source's leader epoch of the last batch, of an empty range of the last one before it; of
+            one that ends without a batch as ``ConvertedBatch`` has it; -1 where it is not known.
         epochs: the leader epochs of its batches, each with the source offsets from and to which they are of it;
             none where all are of ``leader_epoch``, or where that is not known.
         rewound_from: the position before it was set back to ``start``, because the source's log

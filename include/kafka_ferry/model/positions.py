@@ -84,7 +84,8 @@ class Position:
         at: when it was committed, in milliseconds since 1970; 0 where not known.
         origin: read from the flow's group, or recovered from the ledger because the group lost it.
         leader_epoch: the source's leader epoch of the last batch before ``offset`` (KIP-101): a
-            log that was truncated below ``offset`` has another one there; -1 where not known.
+            log that was truncated below ``offset`` has another one there; where no batch was read just before it, as
+            ``ConvertedBatch`` has it; -1 where not known.
         producer: of a partition with preserved offsets, as of ``offset``; None elsewhere.
         origins: the ids of all clusters that the topic's records came through, as far as known.
     """

@@ -110,7 +110,7 @@ class RuleCounts:
         for use, records in uses.items():
             if use.verb == "near" and records >= _MANY:
                 added, _, present = use.name.partition("=")
-                which = f"{records:,} records, the first of which has {present}"
+                which = f"{records:,} records, one of the first of which has {present}"
                 yield f"{rule} adds {added} to {which}. Is that one meant?"
             if records or uses.get(RuleUse("added", use.name)):
                 continue

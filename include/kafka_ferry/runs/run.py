@@ -299,6 +299,8 @@ class Run:
             if work:
                 # A task that was marked as successful has made nothing, nor looked at what is there.
                 require_ended(self._context, "sync_topics")
+                # Nor has a verification that was before looked at what is copied now.
+                self._folder.forget("verify")
             if work and self.flow.approval != "never":
                 require_prepared(self._context, plan)
             copying = self._copying()

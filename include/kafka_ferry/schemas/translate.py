@@ -21,7 +21,7 @@ from typing import Final
 
 from kafka_ferry.batches import ConvertedBatch, MalformedBatch, Rebuilt, TopicLimits
 from kafka_ferry.batches.converted_batch import assemble
-from kafka_ferry.batches.record_format.codecs import decompress
+from kafka_ferry.batches.record_format.codecs import OPENED_AT_ONCE, decompress
 from kafka_ferry.batches.record_format.header import Batch
 from kafka_ferry.batches.record_format.records import fitting_batches, packed_batch
 from kafka_ferry.batches.record_format.varint import decode_varint
@@ -110,13 +110,13 @@ def with_target_ids(
         topic_limits: what the target topic takes.
 
     Raises:
-        MalformedBatch: if its batch cannot be read.
+        MalformedBatch: if its batch cannot be read; ``TooLarge`` if it has more than ``OPENED_AT_ONCE``.
     """
     batch = converted.batch
     if batch is None:
         return TranslatedBatch((converted,))
     header = batch.header
-    patches = _Patches(decompress(batch.payload, header.codec), parts, ids)
+    patches = _Patches(decompress(batch.payload, header.codec, OPENED_AT_ONCE), parts, ids)
     try:
         patches.walk(header.records)
     except IndexError as error:

@@ -1,7 +1,7 @@
 """Records that change on the way: what rules in Spark SQL leave of a converted batch. Spark itself is not here."""
 
 from kafka_ferry.transform.apply import WRAPPED, Changer, TransformedBatch, apply_rule
-from kafka_ferry.transform.columns import Column, Columns, RecordRows, rows_of
+from kafka_ferry.transform.columns import MOST_BYTES, Column, Columns, RecordRows, rows_of
 from kafka_ferry.transform.evaluator import MOST_READS, Evaluated, Evaluator, Reads, TransformFailed
 from kafka_ferry.transform.field_format import FieldFormat
 from kafka_ferry.transform.functions import (
@@ -12,6 +12,7 @@ from kafka_ferry.transform.functions import (
 )
 
 __all__ = [
+    "MOST_BYTES",
     "MOST_READS",
     "WRAPPED",
     "Changer",

@@ -29,9 +29,10 @@ from kafka_ferry.batches.record_format.content import (
     read_headers,
 )
 from kafka_ferry.batches.record_format.records import fitting_batches, runs_of, split_at_gaps
-from kafka_ferry.batches.rule_counts import CHANGED, FieldCounts, RuleUse
+from kafka_ferry.batches.rule_counts import CHANGED, FieldCounts, RuleUse, SimilarNames
 from kafka_ferry.config.options.transform import PARTS, TransformRule
 from kafka_ferry.config.types.record_path import Part, RecordPath, read_path
+from kafka_ferry.transform.columns import MOST_BYTES, is_too_large
 from kafka_ferry.transform.evaluator import Evaluated
 from kafka_ferry.transform.field_format import FieldFormat, schema_headers
 from kafka_ferry.transform.json_fields import JsonFields, NotAnObject
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 WRAPPED: Final = "it"
 """The name of the only field of the JSON object in which a field's new value comes."""
 
+_TOO_LARGE: Final = f"it has more than {MOST_BYTES // 2**20} MiB"
 _OPENING: Final = f'{{"{WRAPPED}":'
 
 
@@ -88,7 +90,8 @@ class PathCounts:
 
     def near(self, path: RecordPath) -> str:
         """The path of a field with a similar name in records to which a path was added, "" for none."""
-        name = self.of_fields[path.part].near.get(path.names) if path.part in PARTS else None
+        near = self.of_fields[path.part].near if path.part in PARTS else SimilarNames()
+        name = near.found.get(path.names)
         return str(RecordPath(path.part, (*path.names[:-1], name))) if name else ""
 
 
@@ -117,11 +120,19 @@ class Changer:
         self._set = [read_path(path) for path, _ in rule.set]
         self._drop = [read_path(path) for path in rule.drop]
         self._parts = {path.part for path in (*self._set, *self._drop)}
+        self._near = {part: SimilarNames() for part in PARTS}
 
     @property
     def changes(self) -> bool:
         """Whether it does more than leaving records out."""
         return bool(self._parts)
+
+    def new_counts(self) -> PathCounts:
+        """Counts of nothing yet, which know the similar names that were met before."""
+        fields: dict[str, FieldCounts] = {
+            part: FieldCounts(near=near) for part, near in self._near.items()
+        }
+        return PathCounts(of_fields=fields)
 
     def counted(self, counts: PathCounts) -> Iterator[tuple[RuleUse, int]]:
         """What the rule sets, adds and drops, and in how many records; what it adds nowhere is not among it."""
@@ -224,6 +235,7 @@ def apply_rule(
         for record, step in zip(records, evaluated.failed, strict=False)
         if step >= 0
     }
+    errors |= {record[0]: _TOO_LARGE for record in records if is_too_large(record)}
     # A record for which a step failed is left as it is.
     keep = (
         [k or r[0] in errors for k, r in zip(evaluated.keep, records, strict=True)]
@@ -232,7 +244,7 @@ def apply_rule(
     )
     filtered = list(compress(records, map(not_, keep)))
     kept = list(compress(records, keep)) if filtered else list(records)
-    changed, counts = 0, PathCounts()
+    changed, counts = 0, changer.new_counts()
     if changer.changes:
         values = evaluated.values or [()] * len(records)
         for place, (record, new_values) in enumerate(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from kafka_ferry.batches import Record
 from kafka_ferry.batches.record_format.content import (
     Header,
+    encoded_headers,
     headers_of,
     key_value_of,
     read_headers,
@@ -32,7 +33,11 @@ Column = Literal[
 Columns = Sequence[frozenset[Column]]
 """For each rule of a flow, the columns that its expressions use."""
 COLUMNS: tuple[Column, ...] = get_args(Column)
+_NO_HEADERS: Final = encoded_headers(())
 _HEADERS: Final = frozenset[Column]({"headers", "header_list"})
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""The most bytes of a record that expressions see: a JVM needs several times as much, and Spark's reader of JSON takes
+few more. A producer's compressed batch of some kilobytes may have hundreds of mebibytes in one record."""
 # Those that differ from record to record.
 _OWN: Final = frozenset[Column]({"offset", "timestamp", "key", "value"})
 
@@ -95,7 +100,7 @@ class RecordRows:
             self.places += range(first, first + len(records))
             headers = [()] * len(records)
             if columns & _HEADERS:
-                headers = [_headers(headers_of(record[3]), wanted) for record in records]
+                headers = [_headers(_headers_seen(record), wanted) for record in records]
         self.rules += [rule] * len(records)
         self.partitions += [partition] * len(records)
         self.offsets += [record[0] for record in records]
@@ -117,13 +122,18 @@ class RecordRows:
         key_format, value_format = formats.get("key"), formats.get("value")
         for record in records:
             content = record[3]
-            key, value = key_value_of(content)
+            key, value = (None, None) if is_too_large(record) else key_value_of(content)
             if key_format and key is not None and has_key:
                 key = key_format.as_json(key, schema_headers(content, key_format))
             if value_format and value is not None and has_value:
                 value = value_format.as_json(value, schema_headers(content, value_format))
             self.keys.append(key if has_key else None)
             self.values.append(value if has_value else None)
+
+
+def is_too_large(record: Record) -> bool:
+    """Whether expressions see nothing of a record, so that no rule is applied to it."""
+    return len(record[3]) > MOST_BYTES
 
 
 def rows_of(
@@ -156,7 +166,7 @@ def _alike(
     firsts: list[Record] = []
     places: list[int] = []
     for record in records:
-        encoded = headers_of(record[3])
+        encoded = _headers_seen(record)
         place = known.get(encoded)
         if place is None:
             place = kinds.setdefault(_headers(encoded, wanted), len(kinds))
@@ -165,6 +175,11 @@ def _alike(
                 firsts.append(record)
         places.append(place)
     return firsts, list(kinds), places
+
+
+def _headers_seen(record: Record) -> bytes:
+    """The headers of a record as they are encoded; none of one that is too large."""
+    return _NO_HEADERS if is_too_large(record) else headers_of(record[3])
 
 
 def _headers(encoded: bytes, wanted: frozenset[str] | None) -> tuple[Header, ...]:

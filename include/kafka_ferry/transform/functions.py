@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.batches import ConvertedBatch, Record, TopicLimits, records_of
+from kafka_ferry.batches import OPENED_AT_ONCE, ConvertedBatch, Record, TopicLimits, records_of
 from kafka_ferry.batches.record_format.content import Content, read_content
 from kafka_ferry.batches.rule_counts import CHANGED
 from kafka_ferry.config.permissions import check_code
@@ -137,13 +137,13 @@ class FunctionRule:
             topic_limits: what the target topic takes.
 
         Raises:
-            MalformedBatch: if the content of a record cannot be read.
+            MalformedBatch: if the content of a record cannot be read; ``TooLarge`` for more than ``OPENED_AT_ONCE``.
         """
         kept: list[Record] = []
         filtered: list[Record] = []
         errors: dict[int, str] = {}
         changed = 0
-        for record in records_of(converted):
+        for record in records_of(converted, OPENED_AT_ONCE):
             argument = _argument(record, partition)
             try:
                 became = _same_place(argument, self.function(argument, self.secrets))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 from kafka_ferry.batches.record_format.content import Header
@@ -28,6 +28,8 @@ _NO_JSON: Final = b"\xff"
 _NULL: Final = "null"
 # What a record names its fields goes into reports and the ledger.
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+# A producer may give a record any number of them, and to compare each takes some 30 µs.
+_MOST_NAMES: Final = 1_000
 # As ``emial`` and ``email`` are, by ``difflib``'s ratio.
 _SIMILAR: Final = 0.8
 _ENDS: Final = (",", "}")
@@ -146,8 +148,7 @@ def _object(
             texts.append(f"{json.dumps(name)}:{change}")
             names = (*above, name)
             counts.added[names] += 1
-            if names not in counts.near:
-                counts.near[names] = _similar_name(name, text[at:end])
+            counts.near.look(names, partial(_similar_name, name, text[at:end]))
     if not members and not texts:
         return text[at:end], end
     return "{" + ",".join(texts) + "}", end
@@ -156,7 +157,7 @@ def _object(
 def _similar_name(name: str, text: str) -> str:
     """The member of an object whose name is most like one that it lacks, "" for none."""
     try:
-        names = [it for it in json.loads(text) if _PLAIN_NAME.fullmatch(it)]
+        names = [it for it in json.loads(text) if _PLAIN_NAME.fullmatch(it)][:_MOST_NAMES]
     except (ValueError, RecursionError):
         return ""
     return nearest(name, names, cutoff=_SIMILAR)

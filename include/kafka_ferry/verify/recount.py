@@ -64,6 +64,7 @@ class _Counted:
     overwritten: int = 0
     digest: RangeDigest = field(default_factory=RangeDigest)
     foreign: _Foreign = field(default_factory=_Foreign)
+    writer: int | None = None
 
     def add_boundary(self, header: BatchHeader, end: int) -> None:
         """Add the batch that holds the last record before the ranges, which ends at ``end``."""
@@ -71,7 +72,7 @@ class _Counted:
         if header.next_offset > end:
             self.foreign.add(header)
         else:
-            self.records = 1
+            self.records, self.writer = 1, header.producer_id
 
     def add_of_another(self, batch: Batch, inside: int, *, is_whole: bool) -> None:
         """Add a batch of another mirror, with the number of its records that are of this range."""
@@ -90,6 +91,7 @@ class _Counted:
             uncleaned=hidden + self.overwritten,
             log_start=log_start,
             strangers=self.foreign.strangers,
+            writer=self.writer,
         )
 
 

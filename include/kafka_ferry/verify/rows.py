@@ -58,6 +58,7 @@ class Recount:
             another producer is now.
         log_start: the first offset of the target's log when it was read.
         strangers: some producers of ``foreign``, by their first offsets.
+        writer: the producer of the record that a boundary claims (``RangeClaim.boundary``); None where it is not there.
     """
 
     records: int
@@ -69,6 +70,7 @@ class Recount:
     uncleaned: int = 0
     log_start: int = 0
     strangers: tuple[Stranger, ...] = ()
+    writer: int | None = None
 
 
 class PartitionRecount(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Any
 
 from kafka.protocol.metadata import MetadataRequest
 
+from kafka_ferry.batches.epochs import epoch_of
 from kafka_ferry.model.ranges import TopicPartition
 
 
@@ -57,7 +58,7 @@ def leaders_in(metadata: Any) -> dict[TopicPartition, PartitionLeader]:
                 error,
                 len(entry.replica_nodes),
                 len(entry.isr_nodes),
-                entry.leader_epoch,
+                epoch_of(entry.leader_epoch),
                 tuple(entry.offline_replicas or ()),
                 metadata.cluster_id or "",
             )

@@ -189,7 +189,7 @@ def _summed_up(found: Mapping[int, Shown]) -> str:
     records = sum(part.records for part in found.values())
     gaps = sum(part.end - part.start for part in found.values()) - records
     ends = ", ".join(f"{part.end:,}" for part in found.values())
-    return f"{records:,} records compared,\n{gaps:,} gaps, partitions that end at {ends}"
+    return f"{records:,} records compared,\n{gaps:,} gaps (aborted records and markers), partitions that end at {ends}"
 
 
 def _log_handler() -> logging.Handler:

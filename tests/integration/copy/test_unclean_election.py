@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import VerificationFailed
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs import Run
+from kafka_ferry.runs.verify import partition_recounts
+from kafka_ferry.wire import PartitionLeader, WireCluster
+from kafka_ferry.wire.partitions.epochs import epoch_ends
 from kafka_sandbox.broker import QUICK_CLEANER
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
 from tests.support.brokers.unclean import (
+    LEADER,
     create_unclean_topic,
     elect_follower,
     leave_follower_behind,
@@ -135,3 +141,44 @@ def unproved(flow: Flow, run: str) -> str:
     with pytest.raises(VerificationFailed) as raised:
         Run(flow, run).verify(NO_SPARK, everything=True, afresh=True)
     return str(raised.value)
+
+
+def test_records_that_vanish_from_the_target_after_they_were_read_back(
+    folder: Path,
+    cluster: Brokers,
+    primary: KafkaCluster,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Others take their offsets, and the broker that is asked for the epoch's end does not lead the log any more."""
+    target, topic = cluster, unique("read")
+    flow = make_flow(folder, primary, target, [topic], sync_topic_configs_enabled=False)
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, named("kept", 20))
+    create_unclean_topic(target, remote(flow, topic))
+    copied(flow, "run-1")
+    leave_follower_behind(target, remote(flow, topic))
+    produce(primary.bootstrap, topic, named("lost", 10))
+    copied(flow, "run-2")
+    recount_here(monkeypatch)
+    Run(flow, "run-2").read_back(NO_SPARK)
+    elect_follower(target, remote(flow, topic))
+    produce(target.bootstrap, remote(flow, topic), named("other", 20))
+    looked_up, stale = WireCluster.leaders, [LEADER]
+
+    def leaders(
+        self: WireCluster, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, PartitionLeader]:
+        answers = looked_up(self, partitions)
+        node = stale.pop() if stale else None
+        return {tp: replace(it, node=node or it.node) for tp, it in answers.items()}
+
+    def asked(cluster: WireCluster, epochs: Mapping[TopicPartition, int]) -> object:
+        with monkeypatch.context() as patch:
+            patch.setattr(WireCluster, "leaders", leaders)
+            return epoch_ends(cluster, epochs)
+
+    monkeypatch.setattr(partition_recounts, "epoch_ends", asked)
+    with pytest.raises(VerificationFailed, match=topic):
+        Run(flow, "run-2").verify(NO_SPARK)
+    assert not stale

@@ -157,6 +157,22 @@ def test_what_was_taken_over_and_is_gone_is_missed_where_the_log_is_cut_after_th
 
 
 @pytest.mark.long
+def test_a_last_record_that_another_client_has_replaced_after_the_plan_is_missed(own: Pair) -> None:
+    """Its batch ends just where the flow's did; the next run looks at its own last record, and never there again."""
+    flow = proved(own, "replaced")
+    own.produce(flow.topics[0], keyed("second", 20))
+    plan = plan_now(flow, "run-2")
+    there = remote(flow, flow.topics[0])
+    with broker_down(own.backup):
+        write_log(own.backup, there, [a_batch(30)])
+
+    assert failures(copy_planned(flow, plan)) == []
+    gone = f"the last record of {there}-0 before this range is gone, or hidden from consumers"
+    with pytest.raises(VerificationFailed, match=gone):
+        verified(flow, "run-2")
+
+
+@pytest.mark.long
 def test_no_cleaner_explains_records_in_whose_place_it_has_left_a_part_of_anothers(
     own: Pair,
 ) -> None:

@@ -22,12 +22,14 @@ from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.access import set_quota
 from tests.support.brokers.segments import (
     base_offset,
+    broker_down,
     cut_log,
     forget_log_starts,
     keep_before,
     read_batches,
     write_log,
 )
+from tests.support.records.batches import a_batch
 from tests.support.records.builders import (
     Record,
     add_partitions,
@@ -365,6 +367,7 @@ class Cut:
 POLICIES = ("fail", "continue")
 LENGTHS = {"shorter": 5, "longer": 40}
 BEGUN = {"translated": "continue", "preserved": "fail"}
+UNREAD = ("gap", "lost")
 WHENS = ("before the plan", "between plan and copy")
 CUTS = [
     ("fail", "shorter", WHENS[0]),
@@ -372,6 +375,48 @@ CUTS = [
     ("continue", "longer", WHENS[1]),
     ("continue", "shorter", WHENS[0]),
 ]
+
+
+def copied_up_to_nothing(
+    kind: str, policy: str, home: Path, source: Broker, backup: KafkaCluster
+) -> Cut:
+    """A topic of which the last that was copied before the position 30 is no batch.
+
+    Args:
+        kind: "gap" where the log has none before an open transaction, "lost" where retention was faster.
+        policy: of the flow, on diverged logs.
+        home: for the flow's folder.
+        source: the broker, which may be stopped for it.
+        backup: the target.
+    """
+    topic, folder = f"{kind}-{policy}", home / f"{home.name}-{kind}-{policy}"
+    folder.mkdir()
+    create_topic(source.bootstrap, topic)
+    options = {"on_source_divergence": policy, "on_source_truncation": "continue"}
+    flow = make_flow(folder, source, backup, [topic], **options)
+    for part in range(2 if kind == "gap" else 1):
+        produce(source.bootstrap, topic, named(f"old {part}", 10))
+    if kind == "gap":
+        open_one = a_batch(
+            1,
+            at=30,
+            producer_id=7,
+            transactional=True,
+            producer_epoch=0,
+            base_sequence=0,
+            leader_epoch=0,
+        )
+        batches = read_batches(source, topic)
+        with broker_down(source, kill=False):
+            write_log(source, topic, [*batches, open_one])
+    else:
+        assert failures(copy_now(flow, "run-0")) == []
+        for part in range(1, 3):
+            produce(source.bootstrap, topic, named(f"old {part}", 10))
+        delete_before(source, topic, 30)
+    assert failures(copy_now(flow)) == []
+    assert intervals(flow)[-1][1] == 30
+    return Cut(flow, topic, LENGTHS["longer"])
 
 
 @pytest.fixture(scope="module")
@@ -411,6 +456,10 @@ def cuts(
             delete_before(source, flow.topics[0], 30)
             assert failures(copy_now(flow)) == []
             made["emptied", policy, ""] = Cut(flow, flow.topics[0], LENGTHS["longer"])
+            made |= {
+                (kind, policy, ""): copied_up_to_nothing(kind, policy, home, source, backup)
+                for kind in UNREAD
+            }
         source.stop()
         for cut in made.values():
             cut_log(source, cut.topic, 20)
@@ -466,6 +515,27 @@ def test_a_log_that_was_emptied_and_has_lost_its_start_and_its_end_is_noticed_th
     else:
         assert said == []
         have = values(backup, remote(cut.flow, cut.topic))
+        assert have[-cut.new :] == told("new", cut.new)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("kind", UNREAD)
+def test_a_log_that_was_cut_back_below_what_had_no_batch_is_noticed(
+    kind: str, policy: str, cuts: dict[tuple[str, str, str], Cut], backup: KafkaCluster
+) -> None:
+    """The last record that was copied is still there, and what came in the place of the rest was never read."""
+    cut = cuts[kind, policy, ""]
+    plan = plan_now(cut.flow, "run-2")
+
+    said = [*map(str, plan.remarks.refused), *failures(copy_planned(cut.flow, plan))]
+
+    have = values(backup, remote(cut.flow, cut.topic))
+    if policy == "fail":
+        (problem,) = said
+        assert ", 30)" in problem
+        assert have[-1].startswith("old")
+    else:
+        assert said == []
         assert have[-cut.new :] == told("new", cut.new)
 
 

@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.reverse_flow import reverse_flow
+from kafka_ferry.control import read_positions
 from kafka_ferry.errors import AccessDenied, InputError
 from kafka_ferry.runs.provenance import opposite_flow
 from kafka_ferry.runs.publish.lag import lag
@@ -16,6 +17,7 @@ from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.segments import cut_log
 from tests.support.records.builders import Record, create_topic, produce, recreate_topic
+from tests.support.records.histories import named
 from tests.support.runs.flows import copy_now, copy_planned, failures, ledger_rows, plan_now
 from tests.support.runs.killing import Fate, Killed, fated
 from tests.support.runs.pair import Pair
@@ -213,6 +215,24 @@ def test_a_ledger_that_cannot_be_read_leaves_the_topic_out(
     plan = plan_now(reverse_flow(there))
     assert "are left out completely: No right." in str(plan.remarks.notes[0])
     assert orders in {skip.topic for skip in plan.remarks.skipped}
+
+
+def test_a_position_after_many_returned_records_has_their_leader_epoch(pair: Pair) -> None:
+    """By nothing else would the next run know that the log was truncated below it, and has grown again."""
+    topic = pair.topic("preserved", named("first", 10))
+    pair.produce(topic, named("more", 1_490))
+    there = pair.flow(
+        [topic], into=pair.unique("backup"), offsets="preserved", replication_policy_class=IDENTITY
+    ).model_copy(update={"join_batches_below": 0})
+    assert failures(copy_now(there)) == []
+    back = reverse_flow(there).model_copy(update={"fetch_max_bytes": 1_000})
+
+    assert failures(copy_now(back)) == []
+
+    (row,) = ledger_rows(back)
+    assert (row["end"], row["reasons"]) == (1_500, {"returned": 1_500})
+    (position,) = read_positions(back.target, back.name).values()
+    assert position.leader_epoch >= 0
 
 
 def test_what_a_killed_run_has_written_with_its_offsets_came_from_there_too(

@@ -10,24 +10,69 @@ from pathlib import Path
 
 import pytest
 
+from kafka_ferry.batches.record_format.codecs import ZSTD
+from kafka_ferry.batches.record_format.content import Content
+from kafka_ferry.batches.record_format.records import dense_batch
+from kafka_ferry.clock import now_ms
 from kafka_ferry.config import load_flows
 from kafka_ferry.errors import ConfigError, FerryError
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.certificates import find_certificates
 from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_ferry.spark.transforms import checked_rules
+from kafka_ferry.wire import connect
+from kafka_ferry.wire.transactions.producer import produce
 from tests.support.records.builders import Record, create_topic, read_all
 from tests.support.runs.flows import ledger_rows, make_flow
 from tests.support.runs.pair import Pair
 from tests.support.runs.proof import plan_a_day_later, run_all
 from tests.support.waiting import wait_until
 
+MIB = 1024 * 1024
+
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSource]:
     with terminal_spark("transforms", 2) as spark:
         yield spark
+
+
+def send(pair: Pair, topic: str, *values: bytes) -> None:
+    """Write values as one batch to the source, as no client of a library's packs them."""
+    contents = [Content(b"k", value).encode() for value in values]
+    records = [(at, now_ms(), b"\0", content) for at, content in enumerate(contents)]
+    partition = TopicPartition(topic, 0)
+    with connect(pair.flow([topic]).source) as cluster:
+        leader = cluster.leaders([partition])[partition].node
+        answer = produce(cluster, leader, partition, dense_batch(records, ZSTD).encode())
+    assert not answer.error_code
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_some_kilobytes_that_decompress_to_much_more_end_neither_spark_nor_another_partition(
+    pair: Pair, spark: SparkSource
+) -> None:
+    topic, other = pair.topic("packed"), pair.topic("other", [Record(value=b"v")])
+    rule = {
+        "topics": [topic],
+        "format": {"value": "json"},
+        "set": {"value.a": "upper(value.a)"},
+    }
+    flow = pair.flow([topic, other], transform=[rule], **{"on.transform.error": "dead-letter"})
+    send(pair, topic, *[b'{"a":"' + b"x" * MIB + b'"}'] * 100)
+    send(pair, topic, b'{"a":"' + b"y" * (60 * MIB) + b'"}')
+
+    report = run_all(flow, "run-1", spark).report()
+
+    assert report
+    assert (report.state, report.counts.records) == ("verified", 101)
+    assert report.counts.reasons == {"dead-lettered": 1}
+    assert report.counts.rebuilt["too large to be changed at once"] == 2
+    values = {it.value for it in pair.copied(flow, topic)[0]}
+    assert values == {b'{"a":"' + b"X" * MIB + b'"}'}
 
 
 @pytest.mark.long

@@ -10,9 +10,8 @@ import pytest
 _SHORT: Final[Mapping[str, tuple[float, ...]]] = {
     # Markers that are on their way to the ledger, the positions or a log come with the first look or the second.
     "state.known_positions": (0.1, 0.3),
-    "provenance.log_mismatches": (0.1, 0.3),
+    "provenance.log_ends": (0.1, 0.3),
     "verify.verify": (0.0, 0.2),
-    "verify.due": (0.1, 0.3),
     "failover.failover": (0.2,),
 }
 

@@ -16,6 +16,7 @@ from kafka_ferry_airflow.project import Project
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FlowFiles:
     monkeypatch.setenv("FERRY_CONFIGS", str(tmp_path))
+    monkeypatch.setenv("FERRY_HOME", "/nowhere")
     return FlowFiles(Project(Path("/nowhere")))
 
 
@@ -111,10 +112,10 @@ def test_a_second_file_with_the_same_flow_is_a_problem(files: FlowFiles, tmp_pat
     ]
 
 
+@pytest.mark.usefixtures("files")
 def test_a_flow_that_gives_no_dag_is_a_problem_of_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FERRY_CONFIGS", str(tmp_path))
     monkeypatch.setitem(PROVIDERS, "slack", "no_such_provider")  # type: ignore[arg-type]
     write(tmp_path, "a.yaml", "east", notify="slack:ferry_ops")
     write(tmp_path, "b.yaml", "west")

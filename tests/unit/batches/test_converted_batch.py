@@ -1,13 +1,18 @@
+from dataclasses import replace
+
 from kafka_ferry.batches import Absent, ConvertedBatch, Reason, gap, lost_batch
+from kafka_ferry.batches.epochs import OLDEST_EPOCH
 
 
 def test_a_gap_is_nothing_but_compacted_offsets() -> None:
     assert gap(3, 8) == ConvertedBatch(3, 8, absent=(Absent(3, 8, Reason.COMPACTED),))
     assert gap(3, 8).reasons == {Reason.COMPACTED: 5}
+    assert gap(3, 8, 4) == replace(gap(3, 8), leader_epoch=4)
 
 
 def test_lost_offsets_are_nothing_but_lost() -> None:
-    assert lost_batch(3, 8) == ConvertedBatch(3, 8, absent=(Absent(3, 8, Reason.LOST),))
+    absent = (Absent(3, 8, Reason.LOST),)
+    assert lost_batch(3, 8) == ConvertedBatch(3, 8, absent=absent, leader_epoch=OLDEST_EPOCH)
 
 
 def test_the_offsets_without_a_record_are_counted_by_reason() -> None:

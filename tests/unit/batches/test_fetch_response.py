@@ -150,6 +150,12 @@ def test_only_batches_that_are_whole_dense_and_in_create_time_pass_unopened(log:
             assert converted.leader_epoch == 3
 
 
+def test_what_lies_before_a_batch_after_the_range_is_of_that_ones_log() -> None:
+    first, left = judged(a_batch(2, leader_epoch=3) + a_batch(at=6, leader_epoch=4), 0, 5)
+    assert (first.end, first.leader_epoch) == (2, 3)
+    assert (left.start, left.end, left.leader_epoch) == (2, 5, 4)
+
+
 def converted_of(batch: bytes, start: int, end: int) -> ConvertedBatch:
     [converted] = judged(batch, start, end)
     return converted

@@ -18,6 +18,7 @@ from kafka_ferry.batches import (
     dead_letter,
     gap,
     halves,
+    in_parts,
     offsets_at,
     records_of,
     restore,
@@ -45,6 +46,21 @@ def at_ten(records: list[Record]) -> ConvertedBatch:
     log = first + a_marker(at=12, producer_id=1, commit=True) + a_batch(records[2:], at=14)
     [converted] = judged(log, 8, 14 + len(records) - 2, topic_limits=TopicLimits())
     return converted
+
+
+def test_a_large_batch_comes_in_parts_that_hold_the_same() -> None:
+    """Some kilobytes may decompress to half a gibibyte, which is not opened at once."""
+    records = [Record(NOW + i, b"%d" % i, bytes(700_000)) for i in range(6)]
+    [converted] = judged(a_batch(records, at=10, codec=4), 8, 17, topic_limits=TopicLimits())
+
+    parts = list(in_parts(converted))
+
+    assert len(parts) > 2
+    assert [part.start for part in parts[1:]] == [part.end for part in parts[:-1]]
+    assert (parts[0].start, parts[-1].end) == (converted.start, converted.end)
+    assert [it for part in parts for it in records_of(part)] == records_of(converted)
+    assert [part.rebuilt for part in parts] == [{Rebuilt.DIVIDED: 1}] + [{}] * (len(parts) - 1)
+    assert [it for part in parts for it in part.absent] == [*converted.absent]
 
 
 RECORDS = [Record(NOW + i, b"%d" % i, b"value", (("h", b"%d" % i),)) for i in range(5)]

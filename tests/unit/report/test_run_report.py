@@ -50,7 +50,7 @@ MASK = {"set:value.email": 980, "set:value.emial": 0, "read:value.emial": 0}
             RuleCounts(
                 1, 1_000, 980, 0, True, {"added:value.a1": 980, "near:value.a1=value.a": 980}
             ),
-            ["Rule 1 adds value.a1 to 980 records, the first of which has value."],
+            ["Rule 1 adds value.a1 to 980 records, one of the first of which has value."],
         ),
         (RuleCounts(1, 1_000, 9, 0, True, {"added:value.b": 9, "near:value.b=value.a": 9}), []),
         (RuleCounts(1, 1_000, 0, 5, False, {"read:value.a": 1, "sought:value.b": 0}), []),

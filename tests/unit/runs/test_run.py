@@ -165,6 +165,16 @@ def test_a_verification_that_is_repeated_keeps_no_older_verdict(run: Run) -> Non
     assert failure.transient
 
 
+def test_a_copy_that_is_repeated_keeps_no_older_verdict(run: Run, mirror: MirrorOf) -> None:
+    """A verification that is not repeated, such as one that a person marks, has not looked at what was copied since."""
+    with run._folder.step("verify"):
+        run._folder.save_reconciliation(Reconciliation(verdict=Verdict(success=True)))
+
+    mirror()
+
+    assert (run.reconciliation(), run._folder.step_record("verify")) == (None, None)
+
+
 def ended(run: Run, monkeypatch: pytest.MonkeyPatch, *unapplied: str) -> Run:
     """The run with all of its steps but the last ended, and changes that were not made."""
     monkeypatch.setattr("kafka_ferry.ledger.projection.read_ledger", lambda *_: iter(()))

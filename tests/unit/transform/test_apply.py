@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -55,6 +56,17 @@ def test_a_batch_of_which_nothing_changes_is_passed_on_as_it_was() -> None:
     (found,) = applied(converted, [KEPT] * 4).converted
 
     assert found is converted
+
+
+def test_no_rule_is_applied_to_a_record_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka_ferry.transform.columns.MOST_BYTES", 20)
+    converted = a_converted([Record(value=b"small"), Record(value=b"l" * 20)])
+
+    found = applied(converted, [LEFT_OUT, LEFT_OUT])
+
+    assert found.errors == {11: "it has more than 16 MiB"}
+    (left,) = found.converted
+    assert left.runs == ((11, 1),)
 
 
 def test_every_offset_is_accounted_for() -> None:
@@ -135,6 +147,45 @@ def test_what_a_rule_names_is_counted_by_name_whether_it_is_met_or_not() -> None
         "added:value.new": 2,
         "drop:value.x.y": 1,
     }
+
+
+def added_beside(changer: Changer, *values: bytes) -> dict[str, int]:
+    """What is counted where ``value.emial`` is added to records with these values."""
+    converted = a_converted([Record(value=value) for value in values])
+    evaluated = Evaluated([True] * len(values), [], [(b'{"it":"b"}',)] * len(values))
+    found = apply_rule(converted, records_of(converted), evaluated, changer, TopicLimits())
+    return dict(found.converted[0].rule_counts)
+
+
+def test_one_similar_name_is_enough_however_many_a_producer_makes() -> None:
+    changer = a_changer(format={"value": "json"}, set={"value.emial": "e"})
+
+    first = added_beside(changer, b"{}", b'{"email": 1}')
+    later = added_beside(changer, b'{"emiall": 1}', b'{"emiial": 1}')
+
+    assert first["near:value.emial=value.email"] == 2
+    assert later["near:value.emial=value.email"] == 2
+    assert len(later) == len(first)
+
+
+def test_few_records_are_looked_at_for_similar_names_and_of_each_not_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each comparison is slow, and a record may have a hundred thousand names."""
+    looked_at: list[int] = []
+
+    def nearest(_: str, names: list[str], **__: float) -> str:
+        looked_at.append(len(names))
+        return ""
+
+    monkeypatch.setattr("kafka_ferry.transform.json_fields.nearest", nearest)
+    changer = a_changer(format={"value": "json"}, set={"value.emial": "e"})
+    many = json.dumps({f"n{number}": 1 for number in range(2_000)}).encode()
+
+    for _ in range(3):
+        added_beside(changer, *[many] * 10)
+
+    assert looked_at == [1_000] * 20
 
 
 def test_a_batch_that_stays_as_it_is_counts_what_was_looked_for() -> None:

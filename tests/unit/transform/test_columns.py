@@ -67,6 +67,21 @@ def test_each_record_has_its_own_row_where_expressions_use_what_is_its_own(
     assert found.values == ([b"v0", b"v1", b"v2"] if "value" in columns else [None] * 3)
 
 
+@pytest.mark.parametrize("columns", [*ALIKE, *OWN])
+def test_nothing_is_seen_of_a_record_that_is_too_large(
+    columns: frozenset[Column], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would not fit into the JVM, and the task would end with all others of its executor."""
+    monkeypatch.setattr("kafka_ferry.transform.columns.MOST_BYTES", 30)
+    large = Content(b"k" * 10, b"v" * 10, ((b"a", b"1" * 10),)).encode()
+
+    found = rows([(7, 1_000, b"\0", large), *records_with(MARKED)], columns)
+
+    assert found.places == [0, 1]
+    assert found.headers == [(), MARKED]
+    assert found.keys[0] is found.values[0] is None
+
+
 def test_without_headers_all_records_of_a_partition_share_a_row() -> None:
     found = rows(records_with((), MARKED, ()), frozenset({"topic"}))
 

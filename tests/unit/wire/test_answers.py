@@ -10,18 +10,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
+from kafka_ferry.errors import (
+    AccessDenied,
+    BrokerError,
+    ClusterUnreachable,
+    CorruptBatch,
+    FerryError,
+)
 from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import GROUP, Expected, WireCluster, log_start, send_fetch
 from kafka_ferry.wire.partition_leader import topic_id_text
+from kafka_ferry.wire.partitions.absence import next_batch
 from kafka_ferry.wire.partitions.ends import delete_records
 from kafka_ferry.wire.partitions.epochs import epoch_ends, epochs_before
+from kafka_ferry.wire.partitions.first_record import first_record
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
+from kafka_ferry.wire.partitions.marker_writers import markers_at
 from kafka_ferry.wire.produce import produce
 from kafka_ferry.wire.transactions.committed_offsets import committed_offsets
 from kafka_ferry.wire.transactions.markers import Markers, new_producer_id, write_markers
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
+from tests.support.records.batches import a_batch, a_marker, an_empty_batch, with_header
 
 from .scripted import HOST, KINDS, Kind, ScriptedBroker, mutated, mutations, reach_only, sample
 
@@ -85,24 +95,36 @@ def broker() -> Iterator[ScriptedBroker]:
         yield broker
 
 
-def truth(broker: ScriptedBroker, kind: Kind) -> bytes:
-    """An answer that says: this broker, number 1, has ``ASKED`` and nothing else."""
-    response = kind.response[None]
+def truth(broker: ScriptedBroker, kind: Kind, **of_partition: int) -> bytes:
+    """An answer that says: this broker, number 1, has ``ASKED`` and nothing else.
+
+    Args:
+        of_partition: fields of the partition's entry that say something else.
+    """
+    response, given = kind.response[None], dict[str, Any]()
     here = {"node_id": 1, "host": HOST, "port": broker.port}
     if kind == METADATA:
-        brokers = [sample(response.MetadataResponseBroker, kind.version, **here)]
-        return encoded(kind, brokers=brokers)
-    if kind == COORDINATOR:
-        return encoded(kind, **here)
-    return encoded(kind)
+        given = {"brokers": [sample(response.MetadataResponseBroker, kind.version, **here)]}
+    elif kind == COORDINATOR:
+        given = here
+    message = halved(kind, **given)
+    for name, value in of_partition.items():
+        setattr(message.topics[0].partitions[0], name, value)
+    body: bytes = message.encode(version=kind.version)
+    return body
 
 
 def encoded(kind: Kind, **given: Any) -> bytes:
+    """The bytes of ``halved``."""
+    body: bytes = halved(kind, **given).encode(version=kind.version)
+    return body
+
+
+def halved(kind: Kind, **given: Any) -> Any:
     """The sample with one entry in each array."""
     message = sample(kind.response[None], kind.version, **given)
     _halve(message)
-    body: bytes = message.encode(version=kind.version)
-    return body
+    return message
 
 
 def _halve(message: Any) -> None:
@@ -112,6 +134,14 @@ def _halve(message: Any) -> None:
             setattr(message, field.name, value[:1])
         for entry in getattr(message, field.name) if field.is_struct_array() and value else ():
             _halve(entry)
+
+
+def with_records(records: bytes) -> bytes:
+    """An answer to a fetch by name with these batches."""
+    message = halved(FETCH_12)
+    message.responses[0].partitions[0].records = records
+    body: bytes = message.encode(version=FETCH_12.version)
+    return body
 
 
 def calling(broker: ScriptedBroker, call: Call, said: dict[Kind, bytes]) -> object:
@@ -177,6 +207,73 @@ def test_no_epoch_is_newer_than_the_one_that_was_asked_for(
     """Whoever looks for an older one would ask for ever."""
     with pytest.raises(ClusterUnreachable, match="answered for the leader epoch 1 of orders-1"):
         calling(broker, call, {})
+
+
+@pytest.mark.parametrize(
+    ("marker", "writer"),
+    [
+        (a_marker(at=5, producer_id=7, commit=True), 7),
+        (a_marker(at=5, producer_id=7, commit=False), -1),
+        (a_marker(at=4, producer_id=7, commit=True), -1),
+        # As the cleaner leaves one of a producer that has written nothing since.
+        (an_empty_batch(at=5, last_offset_delta=0, producer_id=7, attributes=0x30), -1),
+        (b"", -1),
+    ],
+    ids=["commit", "abort", "another offset", "emptied", "nothing"],
+)
+def test_whose_marker_lies_at_an_offset_is_told_only_by_one_that_says_what_it_is(
+    broker: ScriptedBroker, marker: bytes, writer: int
+) -> None:
+    said = {FETCH_12: with_records(marker)}
+    found = calling(broker, lambda cluster, _: markers_at(cluster, {ASKED: 5}), said)
+    assert found == {ASKED: writer}
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda cluster: next_batch(cluster, 1, ASKED, 5),
+        lambda cluster: first_record(cluster, ASKED, 0),
+    ],
+    ids=["next_batch", "first_record"],
+)
+@pytest.mark.parametrize(
+    "batch",
+    [b"\xff" * 100, with_header(a_batch(1, at=5), count=-1)],
+    ids=["no length", "a negative count"],
+)
+def test_bytes_that_are_no_batch_are_named_with_their_partition(
+    broker: ScriptedBroker, read: Callable[[WireCluster], object], batch: bytes
+) -> None:
+    said = {FETCH_12: with_records(batch)}
+    with pytest.raises(CorruptBatch, match="orders-1 on primary holds a"):
+        calling(broker, lambda cluster, _: read(cluster), said)
+
+
+@pytest.mark.parametrize("end", [-1, -2, -(2**63)])
+def test_an_end_below_zero_is_none(broker: ScriptedBroker, end: int) -> None:
+    said = {EPOCHS: truth(broker, EPOCHS, end_offset=end)}
+    assert calling(broker, CALLS[16][1], said) == {}
+
+
+@pytest.mark.parametrize("epoch", [-2, -(2**31)])
+def test_a_leader_epoch_below_zero_is_one_that_is_not_known(
+    broker: ScriptedBroker, epoch: int
+) -> None:
+    """As Java's clients take it: an end of an epoch that is not named is that of the one asked for."""
+    in_metadata = {METADATA: truth(broker, METADATA, leader_epoch=epoch)}
+    in_offsets = {OFFSETS: truth(broker, OFFSETS, committed_leader_epoch=epoch)}
+    in_ends = {EPOCHS: truth(broker, EPOCHS, leader_epoch=epoch)}
+
+    leaders: Any = calling(broker, CALLS[0][1], in_metadata)
+    offsets: Any = calling(broker, CALLS[5][1], in_offsets)
+    ends: Any = calling(broker, lambda cluster, _: epoch_ends(cluster, {ASKED: 0}), in_ends)
+    before = calling(broker, lambda cluster, _: epochs_before(cluster, {ASKED: 1}), in_ends)
+
+    assert leaders[ASKED].epoch == offsets[ASKED].leader_epoch == -1
+    assert ends[ASKED].epoch == 0
+    # It looks for an older one as long as the broker has one, and there is none before 0.
+    assert before == {ASKED: 0}
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,10 @@ MAX_PLAIN_BYTES: Final = 512 * 1024 * 1024
 """No broker accepts a request of more than 100 MiB (``socket.request.max.bytes``); five times that
 leaves room for text, while two such batches still fit into a small task's memory."""
 
+OPENED_AT_ONCE: Final = 32 * 1024 * 1024
+"""The most plain bytes of a batch that are in memory at a time where its records change; a larger one is divided.
+Some kilobytes that a producer has compressed may have ``MAX_PLAIN_BYTES``."""
+
 _GZIP_WINDOW: Final = 31  # zlib's number for "with gzip's header"
 _GZIP_LEVEL: Final = 6  # Java's default; kafka-python's 9 takes three times as long for one percent
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
@@ -177,7 +181,8 @@ _COMPRESS: Final[dict[int, Callable[[bytes | bytearray], bytes]]] = {
     GZIP: lambda plain: zlib.compress(plain, _GZIP_LEVEL, _GZIP_WINDOW),
     SNAPPY: kafka_codec.snappy_encode,
     LZ4: kafka_codec.lz4_encode,
-    ZSTD: kafka_codec.zstd_encode,
+    # The library gives bytes in the room for all plain ones, which they keep as long as they live.
+    ZSTD: lambda plain: bytes(memoryview(kafka_codec.zstd_encode(plain))),
 }
 _DECOMPRESS: Final[dict[int, Callable[[bytes, int], Iterator[bytes]]]] = {
     GZIP: _gzip,

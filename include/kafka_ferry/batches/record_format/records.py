@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Final
 
 from kafka_ferry.batches.record_format.codecs import (
@@ -64,8 +65,12 @@ def read_records(batch: Batch, limit: int = MAX_PLAIN_BYTES) -> list[Record]:
         return _at_append_time(records, header) if header.is_log_append_time else records
 
 
-def stream_records(batch: Batch) -> Iterator[list[Record]]:
+def stream_records(batch: Batch, most: int = MAX_PLAIN_BYTES) -> Iterator[list[Record]]:
     """The records, a mebibyte or so at a time: as many as are whole by then.
+
+    Args:
+        batch: the batch.
+        most: the maximum number of a record's encoded bytes.
 
     Raises:
         MalformedBatch: as of ``read_records``; the records before stay right.
@@ -79,10 +84,10 @@ def stream_records(batch: Batch) -> Iterator[list[Record]]:
             size += len(chunk)
             if size < needed:
                 continue
-            if size > MAX_PLAIN_BYTES:
-                raise TooLarge(f"a record of more than {MAX_PLAIN_BYTES} bytes")
             plain = b"".join(rest)
             count, end, needed = _whole(plain, left)
+            if max(size - end, needed) > most:
+                raise TooLarge(f"a record of more than {most} bytes")
             if count:
                 records = _walk(plain[:end], header, count, expected)
                 left -= count
@@ -93,6 +98,19 @@ def stream_records(batch: Batch) -> Iterator[list[Record]]:
             raise IndexError
         if size:
             raise MalformedBatch(f"{size} bytes after the last record")
+
+
+def each_record(batch: Batch, most: int = MAX_PLAIN_BYTES) -> Iterator[Record]:
+    """The records one after the other: of a batch that few kilobytes make large, few are in memory at a time.
+
+    Args:
+        batch: the batch.
+        most: the maximum number of a record's encoded bytes.
+
+    Raises:
+        MalformedBatch: as of ``stream_records``.
+    """
+    return chain.from_iterable(stream_records(batch, most))
 
 
 def _whole(plain: bytes, most: int) -> tuple[int, int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from kafka_ferry.batches.epochs import UNKNOWN_EPOCH
 from kafka_ferry.batches.record_format.header import (
     HEADER,
     PAYLOAD_FROM,
@@ -67,4 +68,7 @@ def _batch(records: bytes, at: int, stop: int) -> Batch:
     header = BatchHeader._make(HEADER.unpack_from(records, at))
     if header.records < 0 or header.last_offset_delta < 0 or header.base_offset < 0:
         raise MalformedBatch(f"a negative count or offset at byte {at}")
+    if header.leader_epoch < UNKNOWN_EPOCH:
+        # No checksum covers it.
+        header = header._replace(leader_epoch=UNKNOWN_EPOCH)
     return Batch(header, records[at + PAYLOAD_FROM : stop])

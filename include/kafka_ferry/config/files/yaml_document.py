@@ -238,10 +238,11 @@ def _syntax_problem(error: yaml.YAMLError) -> Problem:
     reason = regex.sub(r"'.*'", "'...'", getattr(error, "problem", None) or "unreadable text")
     # So PyYAML says of a tab, in two ways.
     is_tab = "'\\t'" in (getattr(error, "problem", None) or "")
-    tabs = "Indent with spaces: YAML allows no tab there." if is_tab else ""
+    if is_tab:
+        return Problem(where, "is not valid YAML: it is indented by a tab", "Indent with spaces.")
     is_in_line = reason.startswith("mapping values are not allowed")
     keys = "Does a second key stand in the line? Write KEY: {NAME: VALUE}." if is_in_line else ""
-    return Problem(where, f"is not valid YAML: {reason}", tabs or keys or _what_is_open(error))
+    return Problem(where, f"is not valid YAML: {reason}", keys or _what_is_open(error))
 
 
 def _what_is_open(error: yaml.YAMLError) -> str:

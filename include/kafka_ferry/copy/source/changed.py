@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from kafka_ferry.batches import ConvertedBatch, MalformedBatch, TopicLimits
+from kafka_ferry.batches import ConvertedBatch, MalformedBatch, TooLarge, TopicLimits, in_parts
 from kafka_ferry.config.options.transform import ErrorPolicy
 from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.copy.source.reader import Reader
@@ -14,7 +14,8 @@ from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.transform import TransformedBatch
 
 BatchChange = Callable[[ConvertedBatch, TopicPartition, TopicLimits], TransformedBatch]
-"""What becomes of a converted batch of a source partition; ``MalformedBatch`` if it cannot be read."""
+"""What becomes of a converted batch of a source partition; ``MalformedBatch`` if it cannot be read, ``TooLarge`` if it
+has more than ``OPENED_AT_ONCE``."""
 
 
 class ChangedReader:
@@ -72,19 +73,41 @@ class ChangedReader:
         for converted in read.converted_batches:
             if is_dropped or errors.failure:
                 break
+            at = converted.start
             try:
-                became = change(converted, range_.source, topic_limits)
+                for became in self._became(change, converted, range_.source, topic_limits):
+                    error_texts = {
+                        offset: text
+                        for offset, text in became.errors.items()
+                        if offset not in read.set_aside
+                    }
+                    errors.add(became.converted, error_texts)
+                    if errors.failure:
+                        break
+                    at = became.converted[-1].end
             except MalformedBatch as error:
                 message = f"the source sent {error}."
-                failure = Failure.of(range_, converted.start, message, transient=False)
+                failure = Failure.of(range_, at, message, transient=False)
                 is_dropped = True
                 break
-            error_texts = {
-                at: text for at, text in became.errors.items() if at not in read.set_aside
-            }
-            errors.add(became.converted, error_texts)
         if is_dropped or errors.failure:
             self.drop(range_.source)
         changed = errors.read(failure)
         set_aside = {**read.set_aside, **changed.set_aside}
         return Read(range_, changed.converted_batches, changed.failure, set_aside)
+
+    @staticmethod
+    def _became(
+        change: BatchChange,
+        converted: ConvertedBatch,
+        source: TopicPartition,
+        topic_limits: TopicLimits,
+    ) -> Iterator[TransformedBatch]:
+        """What becomes of a converted batch, or of each part of one that is too large."""
+        try:
+            yield change(converted, source, topic_limits)
+            return
+        except TooLarge:
+            pass
+        for part in in_parts(converted):
+            yield change(part, source, topic_limits)

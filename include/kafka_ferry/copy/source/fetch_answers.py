@@ -103,9 +103,10 @@ class FetchAnswers:
         elif fetched.end < cursor.range.end:
             self._cursors.try_again([cursor], f"the source's log ends at {fetched.end} for now")
         elif (
-            empty_to := next_batch(self._aside, node, source, cursor.at, cursor.expected)
-        ) > cursor.at:
-            return [gap(cursor.at, min(empty_to, cursor.range.end))]
+            following := next_batch(self._aside, node, source, cursor.at, cursor.expected)
+        ).start > cursor.at:
+            end = min(following.start, cursor.range.end)
+            return [gap(cursor.at, end, following.leader_epoch)]
         else:
             wait_s = self._remote_reads.wait_s(cursor, node)
             why = silence(source, cursor.at, fetched.end, cursor.remote_to)

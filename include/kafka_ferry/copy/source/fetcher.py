@@ -148,7 +148,8 @@ class RangeFetcher:
         """The many records that the cursor stands before, if a filter leaves all of them out."""
         for batch_filter in self._rules.filters.get(cursor.range.source, ()):
             if absent := batch_filter.left_out_from(cursor.at):
-                absent = absent._replace(end=min(absent.end, cursor.range.end))
+                # The last batch is read: its leader epoch tells the next run that the log is still this one.
+                absent = absent._replace(end=min(absent.end, cursor.range.end - 1))
                 if absent.end - cursor.at >= _JUMP_RECORDS and batch_filter.is_sure(absent):
                     return left_out(absent)
         return None

@@ -13,10 +13,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_ferry.batches import (
+    OPENED_AT_ONCE,
     ConvertedBatch,
     MalformedBatch,
     Record,
+    TooLarge,
     TopicLimits,
+    in_parts,
     records_of,
 )
 from kafka_ferry.config.options.transform import ErrorPolicy, TransformRule
@@ -102,7 +105,7 @@ class TransformedReader:
     ) -> None:
         self._reader, self._evaluator = reader, evaluator
         self._rules, self._limits_by_topic, self._on_error = rules, limits_by_topic, on_error
-        self._waiting: deque[_Lot] = deque()
+        self._waiting: Iterator[_Lot] = iter(())
         self._evaluating: deque[tuple[_Lot, Future[Evaluated]]] = deque()
         self._failed: set[TopicPartition] = set()
         self._has_ended = False
@@ -143,13 +146,15 @@ class TransformedReader:
     def _fill(self, timeout_s: float) -> None:
         """Let more be evaluated, as far as it has been read."""
         while len(self._evaluating) < _AHEAD:
-            if not self._waiting and not self._has_ended:
+            lot = next(self._waiting, None)
+            if lot is None and not self._has_ended:
                 reads = self._reader.next(timeout_s)
                 self._has_ended = reads is None
-                self._waiting += self._lots(reads or ())
-            if not self._waiting:
+                self._waiting = self._lots(reads or ())
+                lot = next(self._waiting, None)
+            if lot is None:
                 return
-            self._begin(self._waiting.popleft())
+            self._begin(lot)
 
     def _begin(self, lot: _Lot) -> None:
         rows = rows_of(
@@ -170,27 +175,35 @@ class TransformedReader:
         for read in reads:
             part = _Part(read.range)
             lot.parts.append(part)
-            for converted in read.converted_batches:
-                try:
-                    records = self._records(read.range, converted)
-                except MalformedBatch as error:
-                    part.failure = Failure.of(
-                        read.range, converted.start, f"the source sent {error}.", transient=False
-                    )
-                    break
-                part.batches.append((converted, records))
-                lot.records += len(records)
-                lot.bytes += sum(len(record[3]) for record in records)
-                if lot.is_full:
-                    yield lot
-                    part = _Part(read.range)
-                    lot = _Lot([part])
+            at = read.converted_batches[0].start if read.converted_batches else 0
+            try:
+                for converted, records in self._opened(read):
+                    part.batches.append((converted, records))
+                    lot.records += len(records)
+                    lot.bytes += sum(len(record[3]) for record in records)
+                    at = converted.end
+                    if lot.is_full:
+                        yield lot
+                        part = _Part(read.range)
+                        lot = _Lot([part])
+            except MalformedBatch as error:
+                message = f"the source sent {error}."
+                part.failure = Failure.of(read.range, at, message, transient=False)
             part.failure = part.failure or read.failure
         if any(part.batches or part.failure for part in lot.parts):
             yield lot
 
-    def _records(self, range_: Range, converted: ConvertedBatch) -> list[Record]:
-        return records_of(converted) if range_.topic in self._rules else []
+    def _opened(self, read: Read) -> Iterator[tuple[ConvertedBatch, list[Record]]]:
+        """What was read with the records that a rule is for; what is too large at once, in parts."""
+        has_rule = read.range.topic in self._rules
+        for converted in read.converted_batches:
+            try:
+                records = records_of(converted, OPENED_AT_ONCE) if has_rule else []
+            except TooLarge:
+                for part in in_parts(converted):
+                    yield part, records_of(part)
+            else:
+                yield converted, records
 
     def _read(self, part: _Part, evaluated: Evaluated, begin: int) -> Read:
         """What the copier gets of a part, whose rows begin at ``begin``."""

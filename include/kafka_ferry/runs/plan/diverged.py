@@ -10,12 +10,12 @@ nothing else, and may have just as many records: of each one of these a partitio
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.batches import MalformedBatch, read_records
+from kafka_ferry.batches import MalformedBatch, each_record
 from kafka_ferry.batches.record_format.content import Content, read_content
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger.queries.last_records import LastRecord, last_records, newest_records
@@ -153,7 +153,5 @@ def _record(cluster: WireCluster, log: PartitionLog, offset: int) -> tuple[int, 
         return None
     if batch.header.is_control:
         return _MARKER
-    records: Iterable[tuple[int, int, bytes, bytes]] = read_records(batch)
-    return next(
-        ((record[1], read_content(record[3])) for record in records if record[0] == offset), None
-    )
+    record = next((record for record in each_record(batch) if record[0] == offset), None)
+    return record and (record[1], read_content(record[3]))

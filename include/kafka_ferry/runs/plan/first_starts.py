@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from kafka_ferry.batches.epochs import OLDEST_EPOCH
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.config.file_content import content_of
@@ -27,7 +28,6 @@ from kafka_ferry.wire.partitions.epochs import epochs_before
 from kafka_ferry.wire.partitions.times import offsets_at
 
 _OPTION: Final = "topics.start"
-_OLDEST_EPOCH: Final = 0
 
 
 def topic_starts(
@@ -110,7 +110,7 @@ def start_epochs(
         )
     }
     emptied = {source for source in ends if _is_empty(bounds[source])}
-    oldest = dict.fromkeys(emptied, _OLDEST_EPOCH)
+    oldest = dict.fromkeys(emptied, OLDEST_EPOCH)
     written = {source: end for source, end in ends.items() if source not in emptied}
     if not written:
         return oldest

@@ -72,16 +72,23 @@ class _Sample:
 
 
 def batches_of(records: bytes) -> Iterator[Batch]:
-    """The batches of an answer, and the header of a truncated last one: else only small ones would count."""
+    """The batches of an answer, and the header of a truncated last one: else only small ones would count.
+
+    They end before bytes that are no batch, which the copier reports.
+    """
     at = 0
-    for batch in split_batches(records):
-        at += batch.header.size
-        yield batch
-        if batch.stored_format != 2:
-            at = len(records)
+    try:
+        for batch in split_batches(records):
+            at += batch.header.size
+            yield batch
+            if batch.stored_format != 2:
+                at = len(records)
+    except MalformedBatch:
+        return
     if len(records) - at >= HEADER.size:
         header = BatchHeader._make(HEADER.unpack_from(records, at))
-        if header.magic == 2 and header.last_offset_delta >= 0 and not header.is_control:
+        is_right = header.magic == 2 and min(header.last_offset_delta, header.records) >= 0
+        if is_right and not header.is_control:
             yield Batch(header, b"")
 
 

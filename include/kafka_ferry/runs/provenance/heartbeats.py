@@ -6,6 +6,7 @@ import logging
 from collections.abc import Container, Mapping
 from functools import partial
 
+from kafka_ferry.batches import MalformedBatch
 from kafka_ferry.batches.record_format.content import key_value_of
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
@@ -83,9 +84,9 @@ def _begins_with(cluster: WireCluster, partition: TopicPartition) -> bool | None
     record = first_record(cluster, partition, partition_log(cluster, partition).start)
     if record is None:
         return None
-    key, value = key_value_of(record[3])
     try:
+        key, value = key_value_of(record[3])
         Heartbeat.read(key or b"", value or b"")
-    except MalformedRecord:
+    except (MalformedRecord, MalformedBatch):
         return False
     return True

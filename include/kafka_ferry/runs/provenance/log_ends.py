@@ -186,10 +186,10 @@ def marks_of(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[str, Mark]:
 
 
 def look_again(
-    known: _Sized, look: Callable[[_Sized], _Sized], pauses_s: Iterable[float] = _PAUSES_S
+    known: _Sized, look: Callable[[_Sized], _Sized], pauses_s: Iterable[float] | None = None
 ) -> _Sized:
     """What of ``known`` is still so after some pauses, as ``look`` says after each; what passes is over by then."""
-    for pause_s in pauses_s:
+    for pause_s in _PAUSES_S if pauses_s is None else pauses_s:
         if not len(known):
             break
         time.sleep(pause_s)

@@ -180,7 +180,7 @@ def _unmarked_ends(
     for tp, writer in retry(lambda: markers_at(cluster, ends)).items():
         if writer in known:
             continue
-        if writer >= 0 and _writer_of_last(ledger, tp, ends[tp]) == writer:
+        if writer >= 0 and writer_of_last(ledger, tp, ends[tp]) == writer:
             # Coordinators forget writers that have been idle for a week; it has marked other logs too.
             known.add(writer)
         else:
@@ -212,12 +212,12 @@ def _replaced_by(
     if own and batch.header.producer_id in own:
         return ""
     # The writers' ids may have changed since: the ledger's record is of the same transaction.
-    writer = _writer_of_last(ledger, partition, end.ledger_end.offset)
+    writer = writer_of_last(ledger, partition, end.ledger_end.offset)
     is_another = writer is not None and batch.header.producer_id != writer
     return "another" if is_another else ""
 
 
-def _writer_of_last(ledger: LedgerTable, partition: TopicPartition, end: int) -> int | None:
+def writer_of_last(ledger: LedgerTable, partition: TopicPartition, end: int) -> int | None:
     """The producer of the copied records that end at a *target* offset; None of those of another mirror."""
     at = newest_record_to(ledger, partition, end)
     if at is None:

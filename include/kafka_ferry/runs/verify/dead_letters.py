@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.batches import MalformedBatch, read_records
+from kafka_ferry.batches import MalformedBatch, each_record
 from kafka_ferry.batches.record_format.content import read_content
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
@@ -95,7 +95,7 @@ def _letters(batch: Batch) -> Iterator[tuple[int, Coordinates]]:
     if batch.header.is_control:
         return
     try:
-        for offset, _, _, content in read_records(batch):
+        for offset, _, _, content in each_record(batch):
             headers = dict(read_content(content).headers)
             yield offset, tuple(map(headers.get, _COORDINATES))
     except MalformedBatch as error:

@@ -66,7 +66,9 @@ def recount_now(
         [topics[name] for name in names], "read_uncommitted", wait_s=flow.partition_wait_ms / 1000
     )
     ends = {tp: max(claim.log_end for claim in of_tp) for tp, of_tp in claims.items()}
-    doubtful = _truncated_since(flow, ends, recounts)
+    doubtful = _truncated_since(
+        flow, {tp: ends[tp] for tp in claims.keys() & logs.keys()}, recounts
+    )
     doubtful |= {tp for tp in claims if (logs[tp].end < ends[tp] if tp in logs else bool(stored))}
     if doubtful:
         recounts |= recount_partitions(
@@ -83,22 +85,22 @@ def _truncated_since(
     ends: Mapping[TopicPartition, int],
     recounts: Mapping[TopicPartition, PartitionRecount],
 ) -> set[TopicPartition]:
-    """The partitions whose logs have lost what was read of them, by its leader epoch (KIP-320).
+    """The partitions whose logs have lost what was read of them, by its leader epoch (KIP-320), or do not say it.
 
     Args:
         flow: the flow.
-        ends: by *target* partition, where its log ended then at least.
+        ends: by *target* partition that has a leader, where its log ended then at least.
         recounts: what was found then.
     """
-    epochs = {tp: recount.epoch for tp, recount in recounts.items() if recount.epoch >= 0}
+    epochs = {tp: recounts[tp].epoch for tp in ends if recounts[tp].epoch >= 0}
     if not epochs:
         return set()
     with connect(flow.target) as cluster:
         now = retry(lambda: epoch_ends(cluster, epochs))
     return {
         tp
-        for tp, epoch_end in now.items()
-        if epoch_end.epoch != epochs[tp] or epoch_end.end < ends[tp]
+        for tp, epoch in epochs.items()
+        if tp not in now or now[tp].epoch != epoch or now[tp].end < ends[tp]
     }
 
 

@@ -12,7 +12,7 @@ from kafka_ferry.ledger.proofs import accepted_ranges
 from kafka_ferry.ledger.queries.copied_topics import preserved_starts
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.runs.provenance.log_mismatches import cut_since_takeover
+from kafka_ferry.runs.provenance.log_mismatches import cut_since_takeover, writer_of_last
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
 from kafka_ferry.runs.provenance.own_producers import own_among
 from kafka_ferry.runs.provenance.shared_topics import Recounting, with_others
@@ -96,12 +96,16 @@ def recount_ranges(
         known = {entry.ledger_offset for entry in ranges}
         recounts = with_others(flow, claims, recounts, topics, first_at, recount, known)
     accepted = accepted_ranges(ledger)
+    # A person has looked at what is missing there and left it so.
+    left = _accepted_partitions(ledger, accepted)
     cut = {
         tp
-        for tp in _cut_logs(recounts, claims, boundaries) - _accepted_partitions(ledger, accepted)
+        for tp in _cut_logs(recounts, claims, boundaries) - left
         # A cleaner may have taken it.
         if not topics[tp.topic].is_compacted or _is_hidden(flow, tp, boundaries[tp].offset - 1)
-    } | _cut_since_takeover(flow, boundaries, {tp: recounts[tp] for tp in by_target})
+    }
+    cut |= _replaced_ends(flow, ledger, by_target, boundaries, recounts) - left
+    cut |= _cut_since_takeover(flow, boundaries, {tp: recounts[tp] for tp in by_target})
     recounts = {tp: _within_boundary(result, claims[tp]) for tp, result in recounts.items()}
     own = _own_strangers(flow, ledger, ranges, recounts.values())
     rows = _range_rows(by_target, recounts, topics, accepted, boundaries, cut, own)
@@ -196,6 +200,34 @@ def _cut_logs(
         and claims[tp][0].is_boundary
         and not recounts[tp].unread
         and not (recounts[tp].ranges[0].records or recounts[tp].ranges[0].expired)
+    }
+
+
+def _replaced_ends(
+    flow: Flow,
+    ledger: LedgerTable,
+    by_target: Mapping[TopicPartition, Sequence[LedgerRange]],
+    boundaries: Boundaries,
+    recounts: Mapping[TopicPartition, PartitionRecount],
+) -> set[TopicPartition]:
+    """The partitions in which another producer has written what is in the place of the flow's last record before.
+
+    A batch of another client may end just where the flow's did. Who wrote that, the ledger says; it is only asked where
+    neither the ranges nor the coordinators know the producer.
+    """
+    writers = {
+        tp: writer
+        for tp, end in boundaries.items()
+        if tp in recounts and end.is_own and not recounts[tp].unread
+        if (writer := recounts[tp].ranges[0].writer) is not None
+        if writer not in {entry.producer_id for entry in by_target.get(tp, ())}
+    }
+    own = own_among(flow, ledger, {writer for writer in writers.values() if writer >= 0})
+    return {
+        tp
+        for tp, writer in writers.items()
+        if writer not in own
+        and writer_of_last(ledger, tp, boundaries[tp].offset) not in (None, writer)
     }
 
 

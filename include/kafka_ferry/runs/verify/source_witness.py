@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import xxhash
 
-from kafka_ferry.batches import Reason, read_records
+from kafka_ferry.batches import Reason, each_record
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry_for
@@ -192,7 +192,7 @@ def _witness(cluster: WireCluster, stretch: Stretch, window: Window | None = Non
         if header.base_offset < stretch.end and not (is_aborted or header.is_control):
             strange += [
                 offset
-                for offset, timestamp, *_ in read_records(batch)
+                for offset, timestamp, *_ in each_record(batch)
                 if first <= offset < stretch.end and _is_within(timestamp, window)
             ]
         at = min(header.next_offset, stretch.end)

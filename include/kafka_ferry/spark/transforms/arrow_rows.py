@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.batches.record_format.content import Header
-from kafka_ferry.transform import Columns, Evaluated, RecordRows
+from kafka_ferry.transform import MOST_BYTES, Columns, Evaluated, RecordRows
 
 ROWS_AT_A_TIME: Final = 1_024
 """How many rows Spark passes on at a time (``spark.sql.execution.arrow.maxRecordsPerBatch``)."""
@@ -44,10 +44,25 @@ def schema_of(columns: Columns) -> pa.Schema:
     return pa.schema([field for field in ROWS if field.name in used])
 
 
-def record_batch(
+def record_batches(
+    rows: RecordRows, schema: pa.Schema, secrets: list[tuple[str, str]]
+) -> Iterator[pa.RecordBatch]:
+    """The rows as the expressions see them, by at most ``MOST_BYTES`` or one row: the JVM holds some at a time."""
+    return _parts(_record_batch(rows, schema, secrets))
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    if batch.nbytes <= MOST_BYTES or batch.num_rows < 2:
+        yield batch
+        return
+    middle = batch.num_rows // 2
+    yield from _parts(batch.slice(0, middle))
+    yield from _parts(batch.slice(middle))
+
+
+def _record_batch(
     rows: RecordRows, schema: pa.Schema, secrets: list[tuple[str, str]]
 ) -> pa.RecordBatch:
-    """The rows as the expressions see them."""
     columns = []
     for field in schema:
         if field.name == "secrets":

@@ -13,6 +13,7 @@ from kafka_ferry.schemas.fields.rule_types import with_registry_types
 from kafka_ferry.spark.security.flow_key import without_key
 from kafka_ferry.spark.transforms.arrow_rows import ROWS, ROWS_AT_A_TIME
 from kafka_ferry.spark.transforms.rule_plan import RAW, RESULT, RESULT_TYPE, RulePlan
+from kafka_ferry.transform import MOST_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +26,7 @@ _SETTINGS: Final = {
     "spark.sql.variable.substitute": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_AT_A_TIME),
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(MOST_BYTES),
     # Shared by two expressions, a part would be evaluated outside of what catches its errors.
     "spark.sql.subexpressionElimination.enabled": "false",
     "spark.sql.codegen.wholeStage": "true",

@@ -32,7 +32,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from kafka_ferry.spark.security.private_sockets import is_own_process, is_private, short_folder
-from kafka_ferry.spark.transforms.arrow_rows import evaluation, fillers, record_batch, schema_of
+from kafka_ferry.spark.transforms.arrow_rows import evaluation, fillers, record_batches, schema_of
 from kafka_ferry.transform import Columns, Evaluated, Reads, RecordRows, TransformFailed
 
 _OUTCOMES: Final = pa.schema([("outcomes", pa.binary())])
@@ -131,7 +131,8 @@ class Relay:
                 raise _failure(self._error)
             self._waiting.append(ticket)
         try:
-            self._rows.write_batch(record_batch(rows, self._schema, self._secrets))
+            for part in record_batches(rows, self._schema, self._secrets):
+                self._rows.write_batch(part)
             for filler in self._fillers:
                 self._rows.write_batch(filler)
             self._stream.flush()

@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.batches import Batch, MalformedBatch, Reason, Segment, read_records, records_of
+from kafka_ferry.batches import Batch, MalformedBatch, Reason, Segment, each_record, records_of
 from kafka_ferry.copy.record_changes import ChangedRanges, RecordChanges
 from kafka_ferry.copy.source.cursor import ReadRules
 from kafka_ferry.errors import ClusterUnreachable, CorruptBatch, FerryError
@@ -209,7 +209,7 @@ def by_source_offset(
     for batch in batches:
         if place == len(segments) or batch.header.base_offset >= _target_end(segments[-1]):
             return
-        for offset, _, _, content in read_records(batch):
+        for offset, _, _, content in each_record(batch):
             while place < len(segments) and _target_end(segments[place]) <= offset:
                 place += 1
             if place == len(segments):

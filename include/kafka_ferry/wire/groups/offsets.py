@@ -12,6 +12,7 @@ from typing import Any, Final
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 
 from kafka_ferry.batched import batched
+from kafka_ferry.batches.epochs import epoch_of
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
@@ -189,7 +190,7 @@ def _parse_offsets(
             return group_fault(entry.error_code, doing, Right.topic("READ", tp.topic))
         if entry.committed_offset >= 0:
             offsets[tp] = Committed(
-                entry.committed_offset, entry.committed_leader_epoch, entry.metadata or ""
+                entry.committed_offset, epoch_of(entry.committed_leader_epoch), entry.metadata or ""
             )
     return offsets
 

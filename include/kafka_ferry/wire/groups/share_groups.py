@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from kafka_ferry.batched import batched
+from kafka_ferry.batches.epochs import epoch_of
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
@@ -155,5 +156,5 @@ def _starts(cluster: WireCluster, group: Any) -> dict[TopicPartition, Committed]
             needed, message = Right.topic("DESCRIBE", tp.topic), entry.error_message
             return group_fault(entry.error_code, doing, needed, message=message)
         if entry.start_offset >= 0:
-            offsets[tp] = Committed(entry.start_offset, entry.leader_epoch)
+            offsets[tp] = Committed(entry.start_offset, epoch_of(entry.leader_epoch))
     return offsets

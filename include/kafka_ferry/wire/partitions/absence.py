@@ -12,7 +12,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import RETRY_S, at_most
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.partitions.fetch import ANY, Expected, Fetched, fetch_one
+from kafka_ferry.wire.partitions.fetch import ANY, Expected, Fetched, batch_past, fetch_one
 from kafka_ferry.wire.partitions.list_offsets import local_starts
 
 REMOTE_WAIT_MS: Final = 5_000
@@ -41,6 +41,18 @@ class LogAnswer(NamedTuple):
 
     fetched: Fetched
     empty_to: int
+
+
+class NextBatch(NamedTuple):
+    """A batch after an offset.
+
+    Attributes:
+        start: its first offset, or the one that was asked for where that is inside of it.
+        leader_epoch: in which it was written, -1 where that is not known.
+    """
+
+    start: int
+    leader_epoch: int = -1
 
 
 class LogAnswers:
@@ -96,7 +108,7 @@ class LogAnswers:
                 return LogAnswer(fetched, offset)
             empty_to = next_batch(
                 self._cluster, self._node, self._partition, offset, self._expected
-            )
+            ).start
             if empty_to > offset and fetched.end > offset:
                 return LogAnswer(fetched, min(empty_to, fetched.end))
             waited_s = time.monotonic() - began
@@ -124,8 +136,8 @@ def next_batch(
     partition: TopicPartition,
     offset: int,
     expected: Expected = ANY,
-) -> int:
-    """Where the first batch after ``offset`` begins, of open transactions too; ``offset`` while nothing says so.
+) -> NextBatch:
+    """The first batch after ``offset``, of open transactions too; one at ``offset`` while nothing says so.
 
     Args:
         cluster: the cluster, with no request on its way to ``node``.
@@ -140,8 +152,10 @@ def next_batch(
     fetched = fetch_one(
         cluster, node, partition, offset, max_bytes=1, committed=False, expected=expected
     )
-    batch = first_past(fetched.records, offset)
-    return max(offset, batch.header.base_offset) if batch else offset
+    batch = batch_past(cluster, fetched, offset)
+    if batch is None:
+        return NextBatch(offset)
+    return NextBatch(max(offset, batch.header.base_offset), batch.header.leader_epoch)
 
 
 def silence(partition: TopicPartition, offset: int, end: int, remote_to: int = 0) -> str:

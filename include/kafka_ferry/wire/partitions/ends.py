@@ -37,8 +37,9 @@ def settled_ends(
     nodes = {tp: leader.node for tp, leader in leaders.items()}
     epochs = {tp: leader.epoch for tp, leader in leaders.items() if leader.epoch >= 0}
     readable = high_watermarks(cluster, nodes)
-    for tp, epoch_end in epoch_ends_on(cluster, {tp: nodes[tp] for tp in epochs}, epochs).items():
-        if epoch_end.end > readable[tp]:
+    ends = epoch_ends_on(cluster, {tp: nodes[tp] for tp in epochs}, epochs)
+    for tp in epochs:
+        if tp not in ends or ends[tp].end > readable[tp]:
             raise BrokerError(
                 f"The end of {tp} on {cluster.alias} is not replicated yet.",
                 code=NONE,

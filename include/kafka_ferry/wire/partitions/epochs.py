@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any, Final
 
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
-from kafka_ferry.batches.epochs import EpochEnd
+from kafka_ferry.batches.epochs import UNKNOWN_EPOCH, EpochEnd, epoch_of
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
@@ -18,9 +19,11 @@ from kafka_ferry.wire.error_codes import NONE, fault, is_transient
 from kafka_ferry.wire.partitions.by_leader import ask_leaders
 
 _CONSUMER: Final = -1
-_UNKNOWN: Final = -1
 # Limits a request to so many partitions, so that no answer gets too large.
 _AT_ONCE: Final = 5_000
+# A leader moves within moments.
+_PAUSES_S: Final = (0.1, 0.5, 1.0)
+_Answers = dict[TopicPartition, EpochEnd | None]
 _Topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
 _Partition = OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition
 
@@ -30,20 +33,32 @@ def epoch_ends(
 ) -> dict[TopicPartition, EpochEnd]:
     """Where a leader epoch ends in each partition's log, or else the newest older one it has.
 
+    A broker that does not lead a partition any more is no witness: whichever leads it by then is asked.
+
     Args:
         cluster: the cluster to ask.
         epochs: the leader epoch by partition.
 
     Returns:
-        That epoch and its end; partitions without a leader, and those that know nothing of the epoch or any
-        older one, are absent.
+        That epoch and its end; partitions without a leader, those whose leaders give no answer for some seconds, and
+        those that know nothing of the epoch or any older one, are absent.
 
     Raises:
         ClusterUnreachable: if a broker does not answer, or not for every partition.
         AccessDenied: without DESCRIBE on a topic.
     """
-    nodes = {tp: leader.node for tp, leader in cluster.leaders(epochs).items() if leader.node >= 0}
-    return epoch_ends_on(cluster, nodes, {tp: epochs[tp] for tp in nodes})
+    ends: dict[TopicPartition, EpochEnd] = {}
+    left, pauses_s = set(epochs), iter(_PAUSES_S)
+    while True:
+        leaders = cluster.leaders(left)
+        nodes = {tp: leader.node for tp, leader in leaders.items() if leader.node >= 0}
+        answers = _ask(cluster, nodes, {tp: epochs[tp] for tp in nodes})
+        ends |= {tp: end for tp, end in answers.items() if end}
+        left = {tp for tp, end in answers.items() if end is None}
+        pause_s = next(pauses_s, None)
+        if not left or pause_s is None:
+            return ends
+        time.sleep(pause_s)
 
 
 def epochs_before(
@@ -70,7 +85,9 @@ def epochs_before(
     candidates = {tp: it.epoch for tp, it in newest.items() if it.end >= offsets[tp]}
     epochs: dict[TopicPartition, int] = {}
     while candidates:
-        older = epoch_ends_on(cluster, nodes, {tp: epoch - 1 for tp, epoch in candidates.items()})
+        older = epoch_ends_on(
+            cluster, nodes, {tp: epoch - 1 for tp, epoch in candidates.items() if epoch > 0}
+        )
         oldest = {tp: epoch for tp, epoch in candidates.items() if tp not in older}
         # A broker that leads it no longer gives no answer either.
         still = epoch_ends_on(cluster, nodes, oldest)
@@ -84,8 +101,15 @@ def epoch_ends_on(
     cluster: WireCluster, nodes: Mapping[TopicPartition, int], epochs: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, EpochEnd]:
     """The epochs' ends by the brokers that lead the partitions by ``nodes``; for the newest epoch, the log's end."""
+    return {tp: end for tp, end in _ask(cluster, nodes, epochs).items() if end}
 
-    def question(node: int, some: list[TopicPartition]) -> Question[dict[TopicPartition, EpochEnd]]:
+
+def _ask(
+    cluster: WireCluster, nodes: Mapping[TopicPartition, int], epochs: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, EpochEnd | None]:
+    """``epoch_ends_on``, and None for a partition of which its broker cannot say anything now."""
+
+    def question(node: int, some: list[TopicPartition]) -> Question[_Answers]:
         return _ends(cluster, node, {tp: epochs[tp] for tp in some})
 
     leader_nodes = {tp: nodes[tp] for tp in epochs}
@@ -95,7 +119,7 @@ def epoch_ends_on(
 
 def _ends(
     cluster: WireCluster, node: int, epochs: Mapping[TopicPartition, int]
-) -> Question[dict[TopicPartition, EpochEnd]]:
+) -> Question[_Answers]:
     entries = {
         tp: _Partition(partition=tp.partition, current_leader_epoch=-1, leader_epoch=epoch)
         for tp, epoch in epochs.items()
@@ -104,23 +128,27 @@ def _ends(
         replica_id=_CONSUMER, topics=in_topics(_Topic, entries, name="topic")
     )
 
-    def read(answer: Any) -> dict[TopicPartition, EpochEnd]:
+    def read(answer: Any) -> _Answers:
         answers = dict(entries_of(answer.topics, name="topic", number="partition"))
         cluster.require_answers(epochs, answers)
-        ends = {}
+        ends: _Answers = {}
         for tp in epochs:
             entry = answers[tp]
             if entry.error_code == NONE:
-                if entry.end_offset != _UNKNOWN:
+                if entry.end_offset >= 0:
                     # Before 2.0, brokers do not say which epoch it is that ends there.
-                    epoch = epochs[tp] if entry.leader_epoch == _UNKNOWN else entry.leader_epoch
+                    epoch = epoch_of(entry.leader_epoch)
+                    if epoch == UNKNOWN_EPOCH:
+                        epoch = epochs[tp]
                     if epoch > epochs[tp]:
                         raise ClusterUnreachable(
                             f"{cluster.alias} answered for the leader epoch {epoch} of {tp}, where {epochs[tp]} or an "
                             "older one was asked for."
                         )
                     ends[tp] = EpochEnd(int(epoch), int(entry.end_offset))
-            elif not is_transient(entry.error_code):
+            elif is_transient(entry.error_code):
+                ends[tp] = None
+            else:
                 doing = f"Reading where leader epochs of {tp} end on {cluster.alias}"
                 raise fault(entry.error_code, doing, Right.topic("READ", tp.topic))
         return ends

@@ -17,8 +17,9 @@ from typing import Any, Final, NamedTuple
 
 from kafka.protocol.consumer import FetchRequest
 
-from kafka_ferry.batches import AbortedTransaction
-from kafka_ferry.errors import ClusterUnreachable
+from kafka_ferry.batches import AbortedTransaction, Batch, MalformedBatch
+from kafka_ferry.batches.record_format.split import first_past
+from kafka_ferry.errors import ClusterUnreachable, CorruptBatch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
@@ -150,6 +151,18 @@ def fetch_one(
             raise ClusterUnreachable(f"{doing}: the log's start has moved on.")
         raise read_fault(error, doing, partition.topic)
     return fetched
+
+
+def batch_past(cluster: WireCluster, fetched: Fetched, offset: int) -> Batch | None:
+    """The first whole batch of an answer that reaches past ``offset``; None where there is none.
+
+    Raises:
+        CorruptBatch: on bytes that are no valid batch.
+    """
+    try:
+        return first_past(fetched.records, offset)
+    except MalformedBatch as error:
+        raise CorruptBatch(f"{fetched.partition} on {cluster.alias} holds {error}.") from error
 
 
 def send_fetch(

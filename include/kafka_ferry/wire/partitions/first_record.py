@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import Final
 
-from kafka_ferry.batches import AbortFilter, Record, split_batches
-from kafka_ferry.batches.record_format.records import stream_records
+from kafka_ferry.batches import (
+    OPENED_AT_ONCE,
+    AbortFilter,
+    MalformedBatch,
+    Record,
+    each_record,
+    split_batches,
+)
 from kafka_ferry.batches.record_format.varint import decode_varint
+from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.partitions.absence import LogAnswers
@@ -26,8 +32,11 @@ def first_record(cluster: WireCluster, partition: TopicPartition, offset: int) -
     Raises:
         FerryError: if the partition cannot be read there.
     """
-    with cluster.forgetting():
-        return _first_record(cluster, partition, offset)
+    try:
+        with cluster.forgetting():
+            return _first_record(cluster, partition, offset)
+    except MalformedBatch as error:
+        raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
 
 
 def _first_record(cluster: WireCluster, partition: TopicPartition, offset: int) -> Record | None:
@@ -46,8 +55,7 @@ def _first_record(cluster: WireCluster, partition: TopicPartition, offset: int) 
         for batch in split_batches(fetched.records):
             is_data = not (aborted.is_aborted(batch) or batch.header.is_control)
             is_wanted = is_data and batch.header.next_offset > at
-            parts = stream_records(batch) if is_wanted else ()
-            for record in chain.from_iterable(parts):
+            for record in each_record(batch, OPENED_AT_ONCE) if is_wanted else ():
                 if record[0] >= offset:
                     return record
             at = max(at, batch.header.next_offset)

@@ -8,13 +8,12 @@ from itertools import islice
 from typing import Final
 
 from kafka_ferry.batches import Batch, first_time
-from kafka_ferry.batches.record_format.split import first_past
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.cluster_state import HeldBack
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.partitions.fetch import fetch_one
+from kafka_ferry.wire.partitions.fetch import batch_past, fetch_one
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 
 log = logging.getLogger(__name__)
@@ -66,5 +65,5 @@ def _open_batch(cluster: WireCluster, node: int, tp: TopicPartition, offset: int
     if fetch_one(cluster, node, tp, offset, max_bytes=1).end > offset:
         return None
     fetched = fetch_one(cluster, node, tp, offset, max_bytes=1, committed=False)
-    batch = first_past(fetched.records, offset)
+    batch = batch_past(cluster, fetched, offset)
     return batch if batch and batch.header.is_transactional else None

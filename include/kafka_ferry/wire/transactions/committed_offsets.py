@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.consumer import OffsetFetchRequest
 
+from kafka_ferry.batches.epochs import epoch_of
 from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
@@ -124,7 +125,9 @@ def group_offsets_question(
                 errors[tp] = entry.error_code
             elif entry.committed_offset >= 0:
                 offsets[tp] = Committed(
-                    entry.committed_offset, entry.committed_leader_epoch, entry.metadata or ""
+                    entry.committed_offset,
+                    epoch_of(entry.committed_leader_epoch),
+                    entry.metadata or "",
                 )
         # For a partition without an offset the answer has -1.
         cluster.require_answers(partitions or (), answered)

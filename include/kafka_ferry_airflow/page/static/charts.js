@@ -1,7 +1,7 @@
 // Two kinds of plots, drawn as SVG: a line that is filled below, and bars. Colours are Airflow's own.
 
 import { C, h, useEffect, useRef, useState } from "./base.js";
-import { at, clock, day } from "./format.js";
+import { at, clock, clockSeconds, day } from "./format.js";
 
 export const HEIGHT = 168;
 export const EDGE = { top: 10, right: 8, bottom: 22, left: 58 };
@@ -90,11 +90,12 @@ function line(points, x, y) {
   });
 }
 
-/** Times below the plot, as many as fit: hours for up to a day, days for more. */
+/** Times below the plot, as many as fit: with seconds below ten minutes, days from a day and a half on. */
 function times(from, until, inner) {
   if (until <= from) return from ? [[from, clock(from)]] : [];
   const many = Math.max(1, Math.min(6, Math.floor(inner / 90)));
-  const name = until - from > 36 * 3_600_000 ? day : clock;
+  const span = until - from;
+  const name = span > 36 * 3_600_000 ? day : span < 600_000 ? clockSeconds : clock;
   const all = Array.from({ length: many }, (_, index) => from + ((until - from) * (index + 0.5)) / many).map((time) => [time, name(time)]);
   return all.filter(([, said], index) => index === 0 || said !== all[index - 1][1]);
 }

@@ -7,9 +7,9 @@ export const NOTHING = "–";
 
 export const number = (value) => (value === null || value === undefined ? NOTHING : plain.format(value));
 
-/** 12,345 in full, and longer numbers as 12.3M. */
+/** 123,456 in full, and longer numbers as 12.3M. */
 export const brief = (value) =>
-  value === null || value === undefined ? NOTHING : value < 100_000 ? plain.format(value) : short.format(value);
+  value === null || value === undefined ? NOTHING : value < 1_000_000 ? plain.format(value) : short.format(value);
 
 export const count = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;
 
@@ -62,6 +62,9 @@ export const at = (ms) =>
   ms ? formatter({ dateStyle: "short", timeStyle: "medium" }).format(ms) : NOTHING;
 
 export const clock = (ms) => formatter({ hour: "2-digit", minute: "2-digit" }).format(ms);
+
+/** With seconds, for times that are minutes apart. */
+export const clockSeconds = (ms) => formatter({ hour: "2-digit", minute: "2-digit", second: "2-digit" }).format(ms);
 
 export const day = (ms) => formatter({ month: "short", day: "numeric" }, "en-GB").format(ms);
 

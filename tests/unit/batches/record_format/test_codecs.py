@@ -130,3 +130,15 @@ def test_changed_bytes_are_decompressed_or_malformed(
         packed[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
     with suppress(MalformedBatch):
         assert len(decompress(bytes(packed), codec, 10_000)) <= 10_000
+
+
+@compressing
+def test_what_is_compressed_keeps_no_more_memory_than_its_bytes(codec: int) -> None:
+    plain = bytes(1024 * 1024)
+    tracemalloc.start()
+    try:
+        packed = compress(plain, codec)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 2 * len(packed) + 10_000

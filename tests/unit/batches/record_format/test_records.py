@@ -1,3 +1,4 @@
+import tracemalloc
 from itertools import pairwise
 
 import pytest
@@ -7,8 +8,10 @@ from hypothesis import strategies as st
 
 from kafka_ferry.batches import Batch, MalformedBatch, single_record, split_batches
 from kafka_ferry.batches.record_format import records as records_module
+from kafka_ferry.batches.record_format.codecs import TooLarge
 from kafka_ferry.batches.record_format.records import (
     dense_batch,
+    each_record,
     fitting_batches,
     read_records,
     runs_of,
@@ -185,6 +188,24 @@ def test_a_stream_of_records_may_be_cut_into_chunks_anywhere(
         chunks = batch.payload[:cut], batch.payload[cut:]
         monkeypatch.setattr(records_module, "decompress_chunks", lambda *_, it=chunks: iter(it))
         assert [record for some in stream_records(batch) for record in some] == whole
+
+
+def test_few_records_are_in_memory_at_a_time() -> None:
+    """Of 64 MiB in some kilobytes."""
+    batch = the_batch(a_batch([Record(value=bytes(1024 * 1024))] * 64, codec=4))
+    tracemalloc.start()
+    try:
+        assert sum(len(record[3]) for record in each_record(batch)) > 64 * 1024 * 1024
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 10 * 1024 * 1024
+
+
+def test_a_record_that_is_larger_than_wanted_is_not_read_to_its_end() -> None:
+    batch = the_batch(a_batch([Record(value=bytes(8 * 1024 * 1024))], codec=4))
+    with pytest.raises(TooLarge, match="a record of more than 2000000 bytes"):
+        list(each_record(batch, 2_000_000))
 
 
 def test_a_stream_that_ends_within_a_number_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:

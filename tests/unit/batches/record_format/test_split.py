@@ -46,6 +46,14 @@ def test_what_no_broker_writes_is_malformed(header: dict[str, int], why: str) ->
         list(split_batches(build.with_header(a_batch(2), **header)))
 
 
+@pytest.mark.parametrize("epoch", [-2, -(2**31)])
+def test_a_leader_epoch_below_zero_is_one_that_is_not_known(epoch: int) -> None:
+    """No checksum covers it, and consumers do not look at it."""
+    (batch,) = split_batches(build.with_header(a_batch(2), leader_epoch=epoch))
+    assert batch.header.leader_epoch == -1
+    assert batch.crc_matches
+
+
 @pytest.mark.parametrize("size", [13, 16, 17, 60])
 def test_a_length_of_nothing_is_malformed_however_little_follows(size: int) -> None:
     with pytest.raises(MalformedBatch, match="a batch of 12 bytes"):

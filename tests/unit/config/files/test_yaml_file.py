@@ -121,7 +121,7 @@ target: {<<: *base, alias: b, bootstrap.servers: "b:1"}
         ("a: {b: c\nd: e", "line 8", "Is the bracket '{' of line 7 closed?"),
         ("a: 'b\nc: d", "line 8", "Is the quote of line 7 closed?"),
         ("a: b: c", "line 7", "is not valid YAML"),
-        ("a:\n\tb: c", "line 8", "Indent with spaces: YAML allows no tab there."),
+        ("a:\n\tb: c", "line 8", "it is indented by a tab. Indent with spaces."),
         ("---\na: b", "line 7", "is not valid YAML"),
         ("start.date: 2024-02-30", "start.date", "must be a day or a moment"),
         ("topics: [a, !!timestamp b]", "topics.1", "If it is text, put it in quotes."),

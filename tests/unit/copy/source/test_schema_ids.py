@@ -71,6 +71,35 @@ def test_only_ranges_with_ids_are_looked_at() -> None:
     assert found.round_trip_s == 0.25
 
 
+def test_a_large_batch_is_changed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka_ferry.schemas.translate.OPENED_AT_ONCE", 1_500_000)
+    value = framed(1) + bytes(700_000)
+    batch = a_batch([Record(value=value) for _ in range(5)], codec=4)
+    read = Read(RANGE, tuple(converted_batches(batch, AbortFilter(()), 0, 5)))
+
+    (found,) = reader(Answers([read], None)).next(1) or ()
+
+    assert len(found.converted_batches) > 2
+    assert found.converted_batches[-1].end == 5
+    contents = [read_content(it[3]) for of in found.converted_batches for it in records_of(of)]
+    assert [it.value for it in contents] == [framed(101) + bytes(700_000)] * 5
+
+
+def test_a_record_that_is_too_large_to_be_opened_fails_its_partition_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in ("schemas.translate", "batches.rejected_records"):
+        monkeypatch.setattr(f"kafka_ferry.{module}.OPENED_AT_ONCE", 1_000_000)
+    batch = a_batch([Record(value=framed(1)), Record(value=bytes(3_000_000))], codec=4)
+    read = Read(RANGE, tuple(converted_batches(batch, AbortFilter(()), 0, 2)))
+
+    changed, other = reader(Answers([read, a_read(OTHER, 1)], None)).next(1) or ()
+
+    assert changed.failure and not changed.failure.transient
+    assert "a record of more than 2000000 bytes" in changed.failure.message
+    assert values(other) == [101]
+
+
 def test_fail_stops_the_range_before_the_record_and_reads_no_more_of_it() -> None:
     answers = Answers(
         [a_read(RANGE, 1, 9, 1), a_read(OTHER, 1)], [a_read(RANGE, 1, at=3), a_read(OTHER, 1, at=1)]

@@ -8,14 +8,21 @@ from concurrent.futures import Future
 
 import pytest
 
-from kafka_ferry.batches import AbortFilter, ConvertedBatch, Reason, converted_batches
+from kafka_ferry.batches import (
+    AbortFilter,
+    ConvertedBatch,
+    Reason,
+    converted_batches,
+    records_of,
+)
+from kafka_ferry.batches import Record as BatchRecord
 from kafka_ferry.config.options.transform import ErrorPolicy, TransformRule
 from kafka_ferry.copy.source import transformed
 from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.copy.source.transformed import NumberedRule, TransformedReader
 from kafka_ferry.model import Range, TopicPartition
 from kafka_ferry.transform import Changer, Column, Evaluated, Reads, RecordRows
-from tests.support.records.batches import a_batch
+from tests.support.records.batches import Record, a_batch
 
 RULE = TransformRule(topics=("t",), where="true")
 RANGE, OTHER, AS_IT_IS = (
@@ -126,6 +133,36 @@ def test_a_long_answer_is_evaluated_in_lots(monkeypatch: pytest.MonkeyPatch) -> 
 
     assert [len(found) for _, found in judge.asked] == [4] * 10
     assert [it.start for it in batches_of(reads, RANGE)] == list(range(0, 40, 4))
+
+
+def test_a_large_batch_is_opened_in_parts_and_not_before_they_are_evaluated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transformed, "OPENED_AT_ONCE", 1_500_000)
+    monkeypatch.setattr(transformed, "_LOT_BYTES", 1)
+    opened: list[int] = []
+
+    def note(part: ConvertedBatch, *limit: int) -> list[BatchRecord]:
+        records = records_of(part, *limit)
+        opened.append(part.end)
+        return records
+
+    monkeypatch.setattr(transformed, "records_of", note)
+    batch = a_batch([Record(value=bytes(700_000)) for _ in range(10)], codec=4)
+    read = Read(RANGE, tuple(converted_batches(batch, AbortFilter(()), 0, 10)))
+    judge = Judge(even, at_once=False)
+    found = reader(Answers([read], None), judge)
+
+    assert found.next(0.01) == ()
+    assert len(opened) == len(judge.asked) == 2
+    for future, evaluated in judge.asked:
+        future.set_result(evaluated)
+    judge._at_once = True
+
+    reads = all_of(found)
+
+    assert [it.end for it in batches_of(reads, RANGE)] == opened
+    assert sum(it.reasons[Reason.FILTERED] for it in batches_of(reads, RANGE)) == 5
 
 
 def test_two_lots_are_evaluated_at_a_time_and_nothing_is_waited_for_too_long() -> None:

@@ -8,7 +8,7 @@ from kafka_ferry.batches import AbortedTransaction
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.plan.log_density import _Sample
 from kafka_ferry.wire import Fetched
-from tests.support.records.batches import a_batch, a_marker, an_empty_batch
+from tests.support.records.batches import a_batch, a_marker, an_empty_batch, with_header
 
 P0 = TopicPartition("orders", 0)
 PLAIN = a_batch(10, at=0)
@@ -43,10 +43,12 @@ def seen(records: bytes, at: int = 0, end: int = 1000) -> tuple[float, int, int]
         (LOG[: -len(EMPTY) - 1], (19, 29, 29)),
         (SPARSE, (5, 20, 20)),
         (PLAIN + b"\0" * 40, (10, 10, 10)),
+        (PLAIN + with_header(SPARSE, count=-1)[:-1], (10, 10, 10)),
     ],
     ids=[
         *("plain", "compacted", "all", "less than a header", "nothing", "all but a byte"),
         *("its header", "less than that", "a marker that is cut off", "a hole before", "no batch"),
+        "a negative count",
     ],
 )
 def test_data_that_was_not_aborted_counts_and_offsets_between(

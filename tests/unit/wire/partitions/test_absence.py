@@ -10,7 +10,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import RETRY_S
 from kafka_ferry.wire import Fetched, WireCluster
 from kafka_ferry.wire.partitions import absence
-from kafka_ferry.wire.partitions.absence import REMOTE_PATIENCE, LogAnswers, Unanswered
+from kafka_ferry.wire.partitions.absence import REMOTE_PATIENCE, LogAnswers, NextBatch, Unanswered
 from tests.unit.copy.fakes import Clock
 
 P0 = TopicPartition("orders", 0)
@@ -25,7 +25,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(absence, "time", clock)
     monkeypatch.setattr(
-        absence, "next_batch", lambda _cluster, _node, _tp, offset, _expected: offset
+        absence, "next_batch", lambda _cluster, _node, _tp, offset, _expected: NextBatch(offset)
     )
     return clock
 

@@ -276,6 +276,7 @@ class PreservedRecords:
             elif to_the_end and not self._pipeline.is_idle:
                 self._pipeline.receive_next()
             else:
+                self._raise_if_void()
                 return
             self._raise_if_void()
 
@@ -319,6 +320,8 @@ class PreservedRecords:
             self._fail(queue, offset, message, advice=True)
         else:
             self._verdicts.judge(queue, out, answer)
+            # Where the outcome is not known, the batch has its sequence number once only: nothing more is sent.
+            queue.is_sending = bool(self._verdicts.void)
 
     def _require_ends(self) -> None:
         queues = {tp: queue for tp, queue in self._queues().items() if queue.tally}

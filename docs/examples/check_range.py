@@ -67,14 +67,33 @@ def read(options, partition, start, end):
 
 
 def find(ranges, place):
-    """The range line with a source offset such as orders-3:120."""
+    """The range line with a source offset such as orders-3:120; names those whose copy was gone before."""
     name, _, offset = place.rpartition(":")
     topic, _, partition = name.rpartition("-")
-    for row in ranges:
-        is_here = (row["topic"], row["partition"]) == (topic, int(partition))
-        if is_here and row["start"] <= int(offset) < row["end"]:
-            return row
-    sys.exit(f"the certificate names no range with {place}")
+    here = [
+        row
+        for row in ranges
+        if (row["topic"], row["partition"]) == (topic, int(partition))
+        and row["start"] <= int(offset) < row["end"]
+    ]
+    if not here:
+        sys.exit(f"the certificate names no range with {place}")
+    gone = [row for row in here if row["absent"].get("gone")]
+    for row in gone:
+        print(f"NOT LOOKED AT: {name_of(row)}: the copy was gone before the certificate was issued")
+    kept = [row for row in here if row not in gone]
+    if not kept:
+        sys.exit(f"the certificate proves nothing of {place}")
+    # Of what was copied twice, the last.
+    return max(kept, key=lambda row: row["ledger_offset"])
+
+
+def name_of(row):
+    """A range, and which copy of it: a topic of the same name may have been there before."""
+    return (
+        f"{row['topic']}-{row['partition']} [{row['start']}, {row['end']}) in {row['remote_topic']} "
+        f"(id {row['remote_topic_id']}), by run {row['run']}"
+    )
 
 
 def segments_of(options, header, row):
@@ -167,7 +186,7 @@ def main():
         print(
             f"source: {compared} of {row['copied']} records compared with the target's, one by one"
         )
-    print(f"{asked.place}: {'; '.join(faults) or 'holds'}")
+    print(f"{name_of(row)}: {'; '.join(faults) or 'holds'}")
     return int(bool(faults))
 
 

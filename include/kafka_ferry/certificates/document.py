@@ -187,6 +187,11 @@ class Certificate:
         return [as_line({"signature": self.signature.model_dump()})] if self.signature else []
 
 
+def is_without_copy(row: Mapping[str, Any]) -> bool:
+    """Whether the remote topic of a range was deleted or given up before: nothing of its records was looked at."""
+    return bool(row.get("absent", {}).get("gone"))
+
+
 def as_line(fields: Mapping[str, Any]) -> bytes:
     """An object as one line of JSON in UTF-8, without a line break."""
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()

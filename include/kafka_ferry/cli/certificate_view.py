@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_ferry.cli.terminal import out, show_table
 from kafka_ferry.clock import moment_text
@@ -12,7 +13,7 @@ from kafka_ferry.plan import policy_of
 from kafka_ferry.verify.counts import and_heartbeats, count, records_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -81,8 +82,14 @@ def intervals(serials: Sequence[int]) -> str:
 def not_looked_at(certificates: Sequence[Certificate], key: Ed25519PublicKey | None) -> list[str]:
     """A note on each thing that a check of these certificates has left out."""
     from kafka_ferry.certificates.chain import pruning_of
+    from kafka_ferry.certificates.document import is_without_copy
 
     notes, first = [], certificates[0].header.serial - 1
+    if gone := sum(is_without_copy(row) for one in certificates for row in one.ranges()):
+        notes.append(
+            f"Not looked at: the records of {count(gone, 'range')}, whose copy had been deleted or given up when "
+            "their certificate was issued."
+        )
     if pruned := pruning_of(certificates, key):
         notes.append(
             f"Pruned until certificate {pruned.through}, which had the hash {pruned.hash}."
@@ -101,10 +108,32 @@ def certificate_json(one: Certificate) -> dict[str, Any]:
     return document | {"hash": one.digest} | signature
 
 
+_ABSENT: Final = {
+    "expired": "expired on the target",
+    "compacted": "compacted away on the target",
+    "gone": "gone with their remote topic",
+    "accepted": "missing, and left so by a person",
+}
+"""Why copied records were not read back, by their keys in a certificate."""
+
+
+def _counts_text(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number:,} {why}" for why, number in counts.items()) or "none"
+
+
 def show_certificate(flow: Flow, one: Certificate) -> None:
-    """Print what a certificate says, and its ranges."""
-    header = one.header
+    """Print what a certificate says, what it does not, and its ranges."""
+    from kafka_ferry.certificates.document import is_without_copy
+
+    header, ranges = one.header, one.ranges()
     records = records_text(header.records, _heartbeats(flow, one))
+    gone = [row for row in ranges if is_without_copy(row)]
+    kept = [row for row in ranges if not is_without_copy(row)]
+    reasons, absent = Counter[str](), Counter[str]()
+    for row in ranges:
+        absent.update({_ABSENT.get(why, why): n for why, n in row.get("absent", {}).items()})
+    for row in kept:
+        reasons.update(row.get("reasons", {}))
     lines = {
         "certificate": f"{header.serial}, {one.digest}",
         "follows": header.previous or "nothing",
@@ -114,14 +143,40 @@ def show_certificate(flow: Flow, one: Certificate) -> None:
         "issued": moment_text(header.issued_at),
         "source": f"{header.source.alias}, cluster {header.source.cluster_id}",
         "target": f"{header.target.alias}, cluster {header.target.cluster_id}",
-        "proved": f"{records} in {count(header.ranges, 'range')} of {count(header.source_offsets, 'offset')}",
-        "without a record": ", ".join(f"{n:,} {why}" for why, n in header.reasons.items())
-        or "none",
+        "proved": f"{records} in {count(len(kept), 'range')} of {count(_offsets(kept), 'offset')}",
+        "without a record": _counts_text(reasons),
+        "not read back": _counts_text(absent),
     }
+    if gone:
+        lines["not proved"] = (
+            f"{count(len(gone), 'range')} of {count(_offsets(gone), 'offset')}: the copy was deleted or given up "
+            "before, and nothing of it was looked at"
+        )
     width = max(map(len, lines)) + 2
     for name, text in lines.items():
         out.print(f"{name + ':':<{width}}{text}")
-    columns = ("TOPIC", "PARTITION", "START", "END", "RECORDS", "REMOTE TOPIC", "DIGEST")
-    names = ("topic", "partition", "start", "end", "read_back", "remote_topic", "digest")
-    rows = ([row.get(name, "") for name in names] for row in one.ranges())
+    columns = (
+        "TOPIC",
+        "PARTITION",
+        "START",
+        "END",
+        "READ BACK",
+        "OTHERS",
+        "REMOTE TOPIC",
+        "DIGEST",
+    )
+    names = ("topic", "partition", "start", "end", "read_back")
+    rows = (
+        (
+            *(row.get(name, "") for name in names),
+            _counts_text(row.get("reasons", {}) | row.get("absent", {})),
+            row.get("remote_topic", ""),
+            row.get("digest", "") if row.get("compared") else "not compared",
+        )
+        for row in ranges
+    )
     show_table(columns, rows, numbers=columns[1:5])
+
+
+def _offsets(ranges: Iterable[Mapping[str, Any]]) -> int:
+    return sum(row["end"] - row["start"] for row in ranges)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from kafka_ferry.cli.plan_view import show_notes
 from kafka_ferry.cli.terminal import out
 from kafka_ferry.clock import duration_text
+from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.report import RunReport
-from kafka_ferry.report.group_rows import group_counts
+from kafka_ferry.report.group_rows import group_counts, held_offsets
 from kafka_ferry.verify.counts import count
+
+_MOST_HELD: Final = 5
 
 
 def _state(report: RunReport) -> str:
@@ -19,6 +23,15 @@ def _state(report: RunReport) -> str:
     if report.proof.ranges:
         return "verified"
     return "not complete" if report.topics.deleted else "up to date"
+
+
+def _show_groups(moves: GroupMoves) -> None:
+    out.print(f"groups:   {group_counts(moves)}")
+    held = list(held_offsets(moves))
+    for sentence in held[:_MOST_HELD]:
+        out.print(f"  {sentence}")
+    if more := held[_MOST_HELD:]:
+        out.print(f"  and {len(more):,} more in the report")
 
 
 def show_report(report: RunReport, page: Path | None) -> None:
@@ -44,7 +57,7 @@ def show_report(report: RunReport, page: Path | None) -> None:
     for sentence in problems.unapplied:
         out.print(f"NOT APPLIED {sentence}", style="red")
     if report.groups and report.groups.groups:
-        out.print(f"groups:   {group_counts(report.groups)}")
+        _show_groups(report.groups)
     for sentence in problems.group_failures:
         out.print(f"GROUPS {sentence}", style="red")
     if report.proof.verdict:

@@ -209,6 +209,12 @@ class LedgerTable(Projection):
         rows = self.read(self._own("release"), ["remote_topic_id"])
         return frozenset(rows["remote_topic_id"].to_pylist())
 
+    def releases(self) -> list[tuple[str, str, int]]:
+        """The remote topics that the flow has given up: name, id, and when, in milliseconds since 1970."""
+        columns = ["remote_topic", "remote_topic_id", "at"]
+        rows = self.read(self._own("release"), columns).select(columns)
+        return [tuple(row.values()) for row in rows.to_pylist()]
+
     def topics_of_first_run(self) -> frozenset[str]:
         """The ids of the remote topics that the flow's first run has marked."""
         rows = self.read(self._own("ownership"), ["run", "remote_topic_id"]).to_pylist()

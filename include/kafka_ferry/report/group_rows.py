@@ -54,6 +54,16 @@ def group_counts(moves: GroupMoves) -> str:
     return f"{count(len(moves.groups), 'group')}{offsets}"
 
 
+def held_offsets(moves: GroupMoves) -> Iterator[str]:
+    """A sentence for each group and reason for which offsets were held."""
+    places: dict[tuple[str, str], list[PartitionMove]] = {}
+    for group, move in moves.partitions("held"):
+        places.setdefault((group.group.name, move.reason), []).append(move)
+    for (name, reason), held in places.items():
+        where = f"such as {held[0].source}" if len(held) > 1 else str(held[0].source)
+        yield f"{one_line(name)}: {count(len(held), 'offset')} held, {where}: {reason}"
+
+
 def left_alone(moves: GroupMoves) -> Iterator[str]:
     """A sentence, with the reason, for each group without a moved offset."""
     for group in moves.groups:

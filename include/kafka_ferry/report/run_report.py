@@ -105,6 +105,8 @@ class RuleCounts:
         elif self.changes and not self.changed:
             yield f"{rule} has changed none of {kept:,} records. {_ARE_NAMES_RIGHT}"
         uses = dict(uses_of(self.by_name))
+        is_enough = self.changed > 0 and kept >= _MANY
+        changes = {use.name for use in uses if use.verb in ("set", "drop")} if is_enough else set()
         for use, records in uses.items():
             if use.verb == "near" and records >= _MANY:
                 added, _, present = use.name.partition("=")
@@ -112,10 +114,11 @@ class RuleCounts:
                 yield f"{rule} adds {added} to {which}. Is that one meant?"
             if records or uses.get(RuleUse("added", use.name)):
                 continue
-            if use.verb == "read":
+            # What it sets and reads, and no record has, is one mistake.
+            if use.verb == "read" and use.name not in changes:
                 none = f"none of {self.records:,} records has. What a record lacks is null."
                 yield f"{rule} reads {use.name}, which {none}"
-            elif use.verb in ("set", "drop") and self.changed and kept >= _MANY:
+            elif use.verb in ("set", "drop") and is_enough:
                 none = f"none of {kept:,} records. {_ARE_NAMES_RIGHT}"
                 yield f"{rule} {use.verb}s {use.name}, which has changed {none}"
 
@@ -333,7 +336,7 @@ class RunReport(Flat, AsJson):
         """What the verification has read, and since when the part that it need not read again is proved."""
         if self.proof.verdict is None:
             return "nothing was read"
-        if self.proof.verdict.ranges:
+        if self.proof.verdict.ranges or self.proof.verdict.gone:
             deleted = f"; {self.deleted_text}" if self.deleted_text else ""
             return (
                 f"{self.proof.verdict.found}{self._evaluated_text}{self._witnessed_text}{deleted}"
@@ -343,7 +346,7 @@ class RunReport(Flat, AsJson):
         nothing = f"nothing new in {count(len(self.measures.partitions), 'partition')}"
         if not self.proof.proved_by:
             return f"{nothing}, and nothing was ever copied"
-        return f"{nothing}; the last proof is of {moment_text(self.proof.proved_at)}, run {self.proof.proved_by}"
+        return f"{nothing}; last proved on {moment_text(self.proof.proved_at)} by run {self.proof.proved_by}"
 
     @property
     def _nothing_of_window(self) -> str:

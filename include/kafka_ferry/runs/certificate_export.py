@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import kafka_ferry.certificates
 from kafka_ferry.certificates import Certificate, CertificateError
+from kafka_ferry.certificates.document import is_without_copy
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import InputError
 from kafka_ferry.ledger.queries.copied_ranges import rewinds
+from kafka_ferry.ledger.queries.copied_topics import CopiedSince, Release, copies_since
 from kafka_ferry.model import LogBounds, TopicPartition, Window
 from kafka_ferry.report.templates import template
 from kafka_ferry.runs.certificates import faults_of, find_certificates
+from kafka_ferry.runs.former_copies import FormerCopy, former_copies
 from kafka_ferry.runs.plan.first_starts import first_offsets
 from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
 from kafka_ferry.runs.state.run_context import RunContext
@@ -97,6 +100,7 @@ class Export:
             records are of the window.
         asked_at: when the source was asked for the window's offsets, in milliseconds since 1970: it may have got
             more of them since, if the window was not over.
+        former: copies of recreated topics, and copies that were given up, in the window or since.
         parted: the source partitions whose logs were truncated below what was copied, and not copied again since.
     """
 
@@ -105,6 +109,7 @@ class Export:
     gone: tuple[str, ...]
     asked_at: int
     parted: tuple[TopicPartition, ...] = ()
+    former: tuple[FormerCopy, ...] = ()
 
     @property
     def missing(self) -> tuple[CertifiedSpan, ...]:
@@ -180,12 +185,14 @@ def _advice(window: Window) -> str:
 def _choose(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> Export:
     asked_at = now_ms()
     with step_time(flow):
-        bounds, ids, gone, branches = _source(flow)
+        bounds, ids, gone, branches, copies, releases = _source(flow)
         firsts = first_offsets(flow, dict.fromkeys(bounds, window.since_ms))
         afters = first_offsets(flow, dict.fromkeys(firsts, window.until_ms))
     known: dict[tuple[str, int], list[tuple[Span, int, str]]] = defaultdict(list)
     for one in certificates:
         for row in one.ranges():
+            if is_without_copy(row):
+                continue
             place = (row["topic_id"], row["partition"])
             if offsets := branches.kept(place, (row["start"], row["end"]), row["ledger_offset"]):
                 known[place].append((offsets, one.header.serial, row["remote_topic"]))
@@ -196,14 +203,22 @@ def _choose(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> 
             continue
         rows = known[ids[source.topic], source.partition]
         spans.append(_span(source, (start, end), rows, log_start=bounds[source].start))
+    former = former_copies(copies, releases, ids, certificates, window.since_ms)
+    planned = {one.header.serial: one.header.planned_at for one in certificates}
     serials_all = {serial for span in spans for serial in span.serials}
+    # Of records of these dates, whatever became of them.
+    serials_all |= {
+        serial for copy in former for serial in copy.serials if planned[serial] >= window.since_ms
+    }
     kept = [
         one
         for one in certificates
         if serials_all and min(serials_all) <= one.header.serial <= max(serials_all)
     ]
     parted = {it for it in firsts if (ids[it.topic], it.partition) in branches.parted}
-    return Export(tuple(kept), tuple(spans), tuple(gone), asked_at, tuple(sorted(parted)))
+    return Export(
+        tuple(kept), tuple(spans), tuple(gone), asked_at, tuple(sorted(parted)), tuple(former)
+    )
 
 
 def _span(
@@ -233,12 +248,16 @@ class _Source(NamedTuple):
         ids: their ids.
         gone: the topics that the source does not have any more.
         branches: which of their certified offsets are of these logs.
+        copies: what was ever copied into what.
+        releases: the copies that were given up.
     """
 
     bounds: Mapping[TopicPartition, LogBounds]
     ids: Mapping[str, str]
     gone: list[str]
     branches: Branches
+    copies: Sequence[CopiedSince]
+    releases: Sequence[Release]
 
 
 def _source(flow: Flow) -> _Source:
@@ -261,7 +280,9 @@ def _source(flow: Flow) -> _Source:
         {(ids[tp.topic], tp.partition): offset for tp, offset in parted.items()},
         rewinds(run.ledger),
     )
-    return _Source(bounds, ids, sorted(names.keys() - topics.keys()), branches)
+    gone = sorted(names.keys() - topics.keys())
+    copies, releases = copies_since(run.ledger), [Release(*it) for it in run.ledger.releases()]
+    return _Source(bounds, ids, gone, branches, copies, releases)
 
 
 def _uncovered_parts(span: Span, covers: Iterable[Span]) -> Iterable[Span]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kafka_ferry.certificates import (
@@ -19,6 +19,7 @@ from kafka_ferry.certificates.chain import (
     in_order,
     pruning_of,
 )
+from kafka_ferry.certificates.document import is_without_copy
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.compacted import create_compacted
 from kafka_ferry.errors import FerryError, InputError
@@ -162,12 +163,14 @@ class ReadBack:
         certificate: the newest certificate with it, by name.
         fault: what differs from what the certificate says; "" where nothing does.
         note: why not everything could be compared; "" where it could.
+        others: of other certified ranges with the offset, that nothing of them was looked at, a sentence each.
     """
 
     name: str
     certificate: str
     fault: str = ""
     note: str = ""
+    others: tuple[str, ...] = ()
 
 
 def read_back(
@@ -187,11 +190,14 @@ def read_back(
     context.project_ledger()
     control = ClusterControl(flow.target)
     for source, offset in places:
-        one, row = _certified_row(found, source, offset)
+        one, row, others = _certified_row(found, source, offset)
         key = (row["ledger_offset"], source.topic, source.partition, row["start"])
         entries = context.ledger.ranges_within(key[0], key[0] + 1)
         ranges = [entry for entry in entries if entry.key == key]
         name = f"{source} [{row['start']}, {row['end']})"
+        if is_without_copy(row):
+            yield ReadBack(name, one.name, note=_without_copy(row, one))
+            continue
         present = read_ranges(context, control, ranges)
         if not present:
             sentences = (
@@ -199,20 +205,35 @@ def read_back(
             )
             yield ReadBack(name, one.name, sentences)
             continue
-        yield _compare(name, one, row, present[0].recount)
+        result = _compare(name, one, row, present[0].recount)
+        yield replace(result, others=tuple(_without_copy(*other) for other in others))
 
 
 def _certified_row(
     found: FoundCertificates, source: TopicPartition, offset: int
-) -> tuple[Certificate, dict[str, Any]]:
-    for one in reversed(found.all):
-        for row in one.ranges():
-            is_own = (row.get("topic"), row.get("partition")) == (source.topic, source.partition)
-            if is_own and row["start"] <= offset < row["end"]:
-                return one, row
+) -> tuple[Certificate, dict[str, Any], list[tuple[dict[str, Any], Certificate]]]:
+    """The newest certificate with a range whose copy was there, and the range; and others whose copy was not."""
+    rows = [
+        (row, one)
+        for one in reversed(found.all)
+        for row in reversed(one.ranges())
+        if (row.get("topic"), row.get("partition")) == (source.topic, source.partition)
+        and row["start"] <= offset < row["end"]
+    ]
+    others = [place for place in rows if is_without_copy(place[0])]
+    for row, one in (*(place for place in rows if place not in others), *others):
+        return one, row, [place for place in others if place[0] is not row]
     raise InputError(
         f"No certificate names the offset {offset} of {source}",
         advice="ferry certificate show lists the ranges of a certificate.",
+    )
+
+
+def _without_copy(row: Mapping[str, Any], one: Certificate) -> str:
+    """That a range is not proved, as its copy was gone before."""
+    return (
+        f"nothing was looked at of what run {row['run']} had copied into {row['remote_topic']} (id "
+        f"{row['remote_topic_id']}): that topic had been deleted or given up before {one.name}"
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_ferry.as_json import read_json
 from kafka_ferry.batches import Batch, Reason, Record, read_records
+from kafka_ferry.certificates.document import is_without_copy
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import ledger_topic
@@ -317,7 +318,8 @@ def _certificate(certificates: Iterable[Certificate], entry: LedgerRange) -> int
     mark = f'"ledger_offset":{entry.ledger_offset},'.encode()
     for one in certificates:
         for line in one.range_lines:
-            if mark in line and _key(read_json(line)) == entry.key:
+            row = read_json(line) if mark in line else {}
+            if row and _key(row) == entry.key and not is_without_copy(row):
                 return one.header.serial
     return 0
 

@@ -76,6 +76,20 @@ _FAULT: Final = (
     "as they are and report it."
 )
 
+_STRANGER: Final = (
+    "Find the other producer and revoke its WRITE permission on the remote topic. No client can delete single records: "
+    "each run fails here until `ferry repair --topic`, with the remote topic and --yes, gives the copy up. The next "
+    "run makes it again, of all that the source still has."
+)
+
+
+def _first(at: int, producer_id: int) -> str:
+    """Where the first of some foreign records is on the target, and whose, to follow their count; "" if unknown."""
+    if at == UNKNOWN:
+        return ""
+    producer = "a producer without an id" if producer_id == UNKNOWN else f"producer {producer_id}"
+    return f", the first at offset {at} by {producer}"
+
 
 def _writer_of(row: RangeRow) -> str:
     """Who has written the foreign records of a range, as far as that was seen."""
@@ -174,10 +188,11 @@ RANGES: Final = Suite[RangeRow](
             "foreign",
             "nothing lies between our records that the ledger does not have",
             "foreign",
-            lambda row: f"{count(row.recount.foreign, 'record')} {_writer_of(row)} in {row.target}",
-            "Find the other producer and revoke its WRITE permission on the remote topic. What the flow's own writers "
-            "have written is there twice, or not proved: `ferry repair --topic` gives the copy up, so that it is made "
-            "again.",
+            lambda row: (
+                f"{count(row.recount.foreign, 'record')} {_writer_of(row)} in {row.target}"
+                + _first(row.recount.foreign_at, row.recount.foreign_by)
+            ),
+            f"{_STRANGER} What the flow's own writers have written is there twice, or not proved.",
         ),
         Check(
             "offsets",
@@ -266,9 +281,10 @@ PARTITIONS: Final = Suite[PartitionRow](
             "target_beyond",
             lambda row: (
                 f"{count(row.log.target_beyond, 'record')} on the target after the ledger's last one"
+                + _first(row.log.beyond_at, row.log.beyond_by)
             ),
-            "Find the other producer and revoke its WRITE permission on the remote topic. Where a person has set "
-            "records of the ledger aside, or it has lost some, they may be the flow's own.",
+            f"{_STRANGER} Where a person has set records of the ledger aside, or it has lost some, they may be the "
+            "flow's own.",
         ),
         Check(
             "end-read",

@@ -24,6 +24,7 @@ from kafka_ferry.verify.rows import (
     Recount,
     RemoteLog,
     TargetRecords,
+    first_stranger,
 )
 
 
@@ -65,6 +66,7 @@ def range_row(
     if accepted and as_accepted and not unread:
         left = _count_left(accepted, copied.records, recount, missing - cleaned)
     unknown = not copied.digest or bool(unread)
+    stranger = first_stranger(recount.strangers if recount.foreign else ())
     changed = any((recount.expired, cleaned, recount.rewritten, recount.across, is_gone, unknown))
     return RangeRow(
         topic=copied.topic,
@@ -81,6 +83,8 @@ def range_row(
             target_compacted=cleaned,
             gone=gone,
             foreign=recount.foreign,
+            foreign_at=stranger.offset,
+            foreign_by=stranger.producer_id,
             accepted_missing=left,
             unread=unread,
             gone_before=int(is_gone_before),
@@ -236,7 +240,15 @@ def _with_log(
     log: LogBounds | None = None,
     plan: Range | None = None,
 ) -> PartitionRow:
-    remote = RemoteLog(recount.beyond, recount.uncommitted, recount.before, unread=recount.unread)
+    stranger = first_stranger(recount.strangers if recount.beyond else ())
+    remote = RemoteLog(
+        target_beyond=recount.beyond,
+        beyond_at=stranger.offset,
+        beyond_by=stranger.producer_id,
+        uncommitted=recount.uncommitted,
+        target_before=recount.before,
+        unread=recount.unread,
+    )
     if log:
         # A log's start is never moved beyond the position.
         first = UNKNOWN if plan is None else min(plan.log_start, row.position)

@@ -29,7 +29,7 @@ from kafka_ferry.verify.recount_by_offset import (
     recount_by_offset,
     within,
 )
-from kafka_ferry.verify.rows import PartitionRecount, Recount
+from kafka_ferry.verify.rows import PartitionRecount, Recount, Stranger
 from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import ended_batches
@@ -39,26 +39,38 @@ _MOST_STRANGERS: Final = 10
 
 
 @dataclass(slots=True)
+class _Foreign:
+    """Records that the ledger does not have, and the first offsets of some of their producers."""
+
+    records: int = 0
+    offsets: dict[int, int] = field(default_factory=dict)
+
+    def add(self, header: BatchHeader) -> None:
+        """Add a batch."""
+        self.records += header.records
+        if len(self.offsets) < _MOST_STRANGERS:
+            self.offsets.setdefault(header.producer_id, header.base_offset)
+
+    @property
+    def strangers(self) -> tuple[Stranger, ...]:
+        """The producers."""
+        return tuple(Stranger(*producer) for producer in self.offsets.items())
+
+
+@dataclass(slots=True)
 class _Counted:
     records: int = 0
-    foreign: int = 0
     rewritten: int = 0
     overwritten: int = 0
     digest: RangeDigest = field(default_factory=RangeDigest)
-    strangers: dict[int, None] = field(default_factory=dict)
+    foreign: _Foreign = field(default_factory=_Foreign)
     writer: int | None = None
-
-    def add_foreign(self, header: BatchHeader) -> None:
-        """Add a batch that the ledger does not have."""
-        self.foreign += header.records
-        if len(self.strangers) < _MOST_STRANGERS:
-            self.strangers[header.producer_id] = None
 
     def add_boundary(self, header: BatchHeader, end: int) -> None:
         """Add the batch that holds the last record before the ranges, which ends at ``end``."""
         # One across the boundary is none of the flow's, whose batches end there.
         if header.next_offset > end:
-            self.add_foreign(header)
+            self.foreign.add(header)
         else:
             self.records, self.writer = 1, header.producer_id
 
@@ -73,12 +85,12 @@ class _Counted:
         return Recount(
             self.records,
             self.digest.hexdigest(),
-            self.foreign,
+            self.foreign.records,
             expired,
             self.rewritten,
             uncleaned=hidden + self.overwritten,
             log_start=log_start,
-            strangers=tuple(self.strangers),
+            strangers=self.foreign.strangers,
             writer=self.writer,
         )
 
@@ -179,7 +191,8 @@ def _recount(
     first = log.start
     counted = [_Counted() for _ in claims]
     compared = [span for claim in claims for span in claim.compared]
-    beyond = at = 0
+    beyond = _Foreign()
+    at = 0
     epoch = -1
     start = max(stretches[0].start, first)
     ends = [log.end]
@@ -205,7 +218,7 @@ def _recount(
         elif following and claims[following.range].is_adopted:
             _add_of_another(batch, record_spans(batch, first), islice(stretches, at, None), counted)
         elif following and _is_of_another(batch.header, claims[following.range], following):
-            counted[following.range].foreign += count
+            counted[following.range].foreign.add(batch.header)
             _overwrite(batch.header, stretches, at, counted)
         elif following and following.start <= base:
             # Brokers return whole batches, including the one in which the log starts.
@@ -216,16 +229,17 @@ def _recount(
         elif any(begin <= base < end for begin, end in compared):
             continue
         elif following:
-            counted[following.range].add_foreign(batch.header)
+            counted[following.range].foreign.add(batch.header)
         else:
-            beyond += count
+            beyond.add(batch.header)
     return PartitionRecount(
         tuple(
             counts.result(claim.count_expired(first), claim.beyond(min(ends)), first)
             for counts, claim in zip(counted, claims, strict=True)
         ),
-        beyond,
+        beyond.records,
         epoch=epoch,
+        strangers=beyond.strangers,
     )
 
 

@@ -16,7 +16,7 @@ leaves them, are opened; for all others the header gives the offsets.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import itemgetter
@@ -26,7 +26,7 @@ from kafka_ferry.batches import Batch, RangeDigest
 from kafka_ferry.batches.record_format.records import read_records, runs_of
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.verify.claim import RangeClaim, ReadUntil
-from kafka_ferry.verify.rows import PartitionRecount, Recount
+from kafka_ferry.verify.rows import PartitionRecount, Recount, Stranger
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import FETCH_BYTES, stored_batches
@@ -87,6 +87,7 @@ def count_by_offset(
     end = max(claim.end for claim in claims)
     at = before = beyond = uncommitted = 0
     epoch = -1
+    strangers: dict[int, int] = {}
     for batch in batches:
         header = batch.header
         if header.base_offset < end:
@@ -105,10 +106,14 @@ def count_by_offset(
         after = within(runs, (end, _FOREVER))
         if is_own:
             uncommitted += after
-        else:
+        elif after:
             beyond += after
+            first = max(end, header.base_offset)
+            strangers.setdefault(header.producer_id, first)
     results = tuple(tally.result(log_start) for tally in tallies)
-    return PartitionRecount(results, beyond, uncommitted, before, epoch=epoch)
+    return PartitionRecount(
+        results, beyond, uncommitted, before, epoch=epoch, strangers=_strangers(strangers)
+    )
 
 
 @dataclass(slots=True)
@@ -122,6 +127,7 @@ class _Tally:
     rewritten: int = 0
     across: int = 0
     digest: RangeDigest = field(default_factory=RangeDigest)
+    strangers: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         spans = ((target, target + records) for _, target, records in self.claim.segments)
@@ -140,6 +146,8 @@ class _Tally:
         inside = within(runs, self.span)
         if not is_own:
             self.foreign += inside
+            if inside:
+                self.strangers.setdefault(header.producer_id, max(start, header.base_offset))
             return
         claimed = sum(self._count_claimed(_clip(run, self.span)) for run in runs)
         self.records += claimed
@@ -168,7 +176,12 @@ class _Tally:
             self.rewritten,
             self.across,
             log_start=log_start,
+            strangers=_strangers(self.strangers),
         )
+
+
+def _strangers(offsets: Mapping[int, int]) -> tuple[Stranger, ...]:
+    return tuple(Stranger(*producer) for producer in offsets.items())
 
 
 def record_spans(batch: Batch, log_start: int) -> list[Span]:

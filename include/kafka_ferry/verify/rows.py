@@ -6,7 +6,9 @@ All offsets are "the next one to read": a range includes ``start`` and excludes 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from kafka_ferry.batches import Reason
@@ -17,6 +19,26 @@ if TYPE_CHECKING:
     from kafka_ferry.ledger import RangeKey
 
 UNKNOWN: Final = -1
+
+
+class Stranger(NamedTuple):
+    """Another producer's records in a log that is the flow's.
+
+    Attributes:
+        producer_id: the producer's, -1 where it has none: it is not idempotent.
+        offset: that of the first record of it that was seen, on the target.
+    """
+
+    producer_id: int
+    offset: int
+
+
+_NO_STRANGER: Final = Stranger(UNKNOWN, UNKNOWN)
+
+
+def first_stranger(strangers: Iterable[Stranger]) -> Stranger:
+    """The one whose record comes first; without any, one whose id and offset are -1."""
+    return min(strangers, key=attrgetter("offset"), default=_NO_STRANGER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +57,7 @@ class Recount:
             target's log (``LogCleanerManager.cleanableOffsets``), or where an aborted record, a marker or a batch of
             another producer is now.
         log_start: the first offset of the target's log when it was read.
-        strangers: the ids of some producers of ``foreign``, where the offsets are translated.
+        strangers: some producers of ``foreign``, by their first offsets.
         writer: the producer of the record that a boundary claims (``RangeClaim.boundary``); None where it is not there.
     """
 
@@ -47,7 +69,7 @@ class Recount:
     across: int = 0
     uncleaned: int = 0
     log_start: int = 0
-    strangers: tuple[int, ...] = ()
+    strangers: tuple[Stranger, ...] = ()
     writer: int | None = None
 
 
@@ -63,6 +85,7 @@ class PartitionRecount(NamedTuple):
         before: data records before the first range, if a mirror with preserved offsets begins there.
         unread: why the partition could not be read, "" if it was: the numbers say nothing then.
         epoch: the leader epoch of the last batch before the end of the ranges, -1 where none is known.
+        strangers: some producers of ``beyond``.
     """
 
     ranges: tuple[Recount, ...]
@@ -71,6 +94,7 @@ class PartitionRecount(NamedTuple):
     before: int = 0
     unread: str = ""
     epoch: int = -1
+    strangers: tuple[Stranger, ...] = ()
 
     @classmethod
     def of_unread(cls, ranges: int, why: str) -> PartitionRecount:
@@ -140,6 +164,8 @@ class TargetRecords:
         gone: records whose topic was deleted since.
         foreign: data records between ours that the ledger does not have.
         foreign_own: 1 where writers of the flow itself have written some of these, else 0.
+        foreign_at: the target offset of the first of these, -1 where there is none.
+        foreign_by: the id of the producer of that one, -1 where it has none.
         accepted_missing: records that are missing for no known reason, which a person has decided to leave so.
         unread: why they could not be read back, "" if they were: the numbers say nothing then.
         gone_before: 1 where the last record that had been copied before them is no longer there, else 0.
@@ -153,6 +179,8 @@ class TargetRecords:
     gone: int = 0
     foreign: int = 0
     foreign_own: int = 0
+    foreign_at: int = UNKNOWN
+    foreign_by: int = UNKNOWN
     accepted_missing: int = 0
     unread: str = ""
     gone_before: int = 0
@@ -338,6 +366,8 @@ class RemoteLog:
 
     Attributes:
         target_beyond: data records after the last one that the ledger knows.
+        beyond_at: the target offset of the first of these, -1 where there is none.
+        beyond_by: the id of the producer of that one, -1 where it has none.
         uncommitted: records of an interrupted attempt, after the last one that the ledger knows.
         target_before: data records before the mirror's first range.
         unreached: offsets before the ranges' end that a ``read_committed`` consumer of the target
@@ -347,6 +377,8 @@ class RemoteLog:
     """
 
     target_beyond: int = 0
+    beyond_at: int = UNKNOWN
+    beyond_by: int = UNKNOWN
     uncommitted: int = 0
     target_before: int = 0
     unreached: int = 0

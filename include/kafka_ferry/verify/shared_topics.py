@@ -59,6 +59,7 @@ def without_others(
     Records that no ledger claims were counted with the claim whose record follows them.
     """
     ranges, beyond = list(recount.ranges[:own]), recount.beyond
+    strangers = recount.strangers
     starts = [
         (segment.target, number) for number in range(own) for segment in claims[number].segments
     ]
@@ -74,4 +75,5 @@ def without_others(
             )
         else:
             beyond += of_other.foreign
-    return recount._replace(ranges=tuple(ranges), beyond=beyond)
+            strangers += of_other.strangers
+    return recount._replace(ranges=tuple(ranges), beyond=beyond, strangers=strangers)

@@ -70,7 +70,8 @@ class Verdict(AsJson):
         expectations: every expectation, the kept ones too.
         failures: sentences that name topic, partition and range.
         warnings: the same for what is worth knowing but does not make the copy incomplete.
-        ranges: ranges checked.
+        ranges: ranges that were looked at.
+        gone: ranges whose remote topic was deleted or given up since: nothing of these was looked at.
         records: records that were found on the target in these ranges.
         heartbeats: how many of these are in topics of heartbeats.
         compacted: copied records of these ranges that are not there, which the cleaner of a compacted topic may
@@ -85,6 +86,7 @@ class Verdict(AsJson):
     failures: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     ranges: int = 0
+    gone: int = 0
     records: int = 0
     heartbeats: int = 0
     compacted: int = 0
@@ -112,16 +114,19 @@ class Verdict(AsJson):
 
     @property
     def not_there(self) -> str:
-        """How many records a cleaner may have removed, in brackets; "" for none.
+        """How many records a cleaner may have removed, and which ranges are gone with their copy; "" for none.
 
-        A lost segment leaves the same: only an audit, which reads keys, can tell.
+        A lost segment leaves the same as a cleaner: only an audit, which reads keys, can tell.
         """
-        if not self.compacted:
-            return ""
-        return (
+        compacted = (
             f" ({self.compacted:,} more are not there any more, which the target's log compaction may explain; "
             "ferry audit compares keys)"
         )
+        gone = (
+            f"; {count(self.gone, 'range')} of a copy that was deleted or given up since, of which nothing was "
+            "looked at"
+        )
+        return (compacted if self.compacted else "") + (gone if self.gone else "")
 
     def join(self, results: Iterable[ExpectationResult]) -> Verdict:
         """The verdict with the results of other expectations, added later."""

@@ -28,7 +28,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.topic_records import NewRecord, append_records
 from kafka_ferry.errors import ConfigError, FerryError
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.runs import Run
+from kafka_ferry.runs import Repair, Run
 from kafka_ferry.runs.certificates import ReadBack, faults_of, find_certificates, read_back
 from kafka_ferry.runs.mirror.mirror import Copying
 from kafka_ferry.runs.state.certificate_files import save_file
@@ -404,6 +404,31 @@ def test_a_span_is_exported_for_people_who_have_neither_clusters_nor_kafka_ferry
     assert (none.stdout, "has no certificate of a record after" in none.stderr) == ("", True)
 
 
+def test_an_export_names_a_topic_that_was_recreated_and_a_copy_that_was_given_up(
+    pair: Pair, flow: Flow
+) -> None:
+    (topic,) = flow.topics
+    asked = ("--config", flow.file, "--from", moment(now_ms() - 60_000))
+    asked += ("--to", moment(now_ms() + 60_000))
+    assert certified(flow, pair.primary, "run-1") == 1
+    (first, *_) = find_certificates(flow).all
+    recreate_topic(pair.primary, topic, 2)
+    this = Repair(flow)
+    this.give_up(this.look([remote(flow, topic)]))
+    assert certified(flow, pair.primary, "run-2", 4) == 2
+
+    done = ferry("certificate", "export", str(pair.folder / "week"), *asked)
+    assert done.returncode == 0, done
+    page = (pair.folder / "week" / "index.html").read_text()
+    copy_id = first.ranges()[0]["remote_topic_id"]
+    for text in (done.stderr, page):
+        told = " ".join(text.split())
+        assert f"{topic} was deleted on the source and recreated" in told
+        assert f"(id {copy_id}), a copy of {topic}, was given up" in told
+        assert "of it, certificate 1 has" in told
+    assert "certificates 1 to 2" in done.stdout
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("key")
 def test_what_a_source_has_written_in_the_place_of_what_it_lost_has_no_certificate_until_it_is_copied(
@@ -508,6 +533,51 @@ def test_a_range_is_read_back_without_kafka_ferry(pair: Pair, flow: Flow) -> Non
     assert (less.returncode, "the target has 10 of its 20 records" in less.stdout) == (1, True), (
         less
     )
+
+
+def test_a_copy_that_was_given_up_is_proved_by_no_certificate_and_named(
+    pair: Pair, flow: Flow
+) -> None:
+    (topic,) = flow.topics
+    pair.produce(topic, [Record(b"k", b"1", partition=0) for _ in range(4)])
+    assert not failures(copy_now(flow, "run-1"))
+    this = Repair(flow)
+    this.give_up(this.look([remote(flow, topic)]))
+    pair.produce(topic, [Record(b"k", b"2", partition=0) for _ in range(6)])
+    report = prove(flow, "run-2")
+    assert "1 range of a copy that was deleted or given up since" in report.found
+    (one,) = find_certificates(flow).all
+    kept, gone = one.ranges()
+    assert (gone["absent"], gone["start"], gone["end"]) == ({"gone": 4}, 0, 4)
+    assert (kept["read_back"], kept["start"], kept["end"]) == (10, 0, 10)
+
+    pem = str(pair.folder / "public.pem")
+    file = pair.folder / "1.jsonl"
+    file.write_bytes(one.content())
+
+    def example(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, f"docs/examples/{name}.py", pem, str(file), *arguments]
+        return subprocess.run(
+            command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=120
+        )
+
+    checked = example("check_certificates")
+    assert (checked.returncode, f"NOT LOOKED AT by {file}: {topic}-0 [0, 4)" in checked.stdout) == (
+        0,
+        True,
+    )
+    read = example("check_range", f"{topic}-0:2", "--target", pair.backup.bootstrap)
+    assert read.returncode == 0, read
+    assert f"NOT LOOKED AT: {topic}-0 [0, 4)" in read.stdout
+    assert (
+        f"{topic}-0 [0, 10) in {remote(flow, topic)} (id {kept['remote_topic_id']})" in read.stdout
+    )
+    asked = ("--config", flow.file, "--public-key", pem, "--read-back", f"{topic}-0:2")
+    own = ferry("certificate", "check", *asked)
+    assert own.returncode == 0, own
+    assert f"{topic}-0 [0, 10): backup holds the records" in own.stdout
+    assert "nothing was looked at of what run run-1 had copied" in own.stderr
+    assert "Not looked at: the records of 1 range," in own.stderr
 
 
 def test_openssl_confirms_a_signature(flow: Flow, folder: Path, primary: KafkaCluster) -> None:

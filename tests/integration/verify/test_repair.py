@@ -13,10 +13,10 @@ import pytest
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy import restore_positions
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.plan.offsets.log_check import CopyState
-from kafka_ferry.runs import Repair
+from kafka_ferry.runs import Repair, Run
 from kafka_ferry.runs.publish.lag import lag
 from kafka_ferry.runs.sync_topics import delete_topics
 from kafka_sandbox.broker import Broker
@@ -45,7 +45,7 @@ from tests.support.runs.flows import (
 )
 from tests.support.runs.killing import Fate, Killed, fated
 from tests.support.runs.pair import Pair, Unique
-from tests.support.runs.proof import verified
+from tests.support.runs.proof import NO_SPARK, verified
 
 pytestmark = pytest.mark.usefixtures("without_spark")
 
@@ -277,6 +277,37 @@ def test_a_translated_topic_is_given_up_by_its_name(pair: Pair) -> None:
     assert not failures(copy_now(copy.flow, "run-2"))
     assert_same(pair.primary, copy.topic, pair.backup, copy.remote)
     assert verified(copy.flow, "run-2").state == "verified"
+
+
+def test_a_record_after_the_last_one_is_named_everywhere_until_the_copy_was_made_again(
+    pair: Pair,
+) -> None:
+    copy = Copied(pair, offsets="translated")
+    assert verified(copy.flow, "run-1").state == "verified"
+    foreign(copy)
+    plan_now(copy.flow, "run-2")
+    with pytest.raises(VerificationFailed) as raised:
+        Run(copy.flow, "run-2").verify(NO_SPARK)
+    said = "1 record on the target after the ledger's last one, the first at offset 21 by "
+    assert said in str(raised.value)
+    assert "`ferry repair --topic`" in str(raised.value)
+
+    one_topic = ("--topic", copy.remote)
+    for arguments in ((), ("--findings",), one_topic):
+        told = ferry_repair(copy, *arguments)
+        assert told.returncode == 2, arguments
+        assert said in told.stdout
+    assert "NOT PROVED" in told.stdout
+    findings = ferry_repair(copy, "--findings").stdout
+    assert f"--topic {copy.remote} --yes gives it up" in findings
+    assert said in ferry("lag", "--config", copy.flow.file).stderr
+
+    assert ferry_repair(copy, *one_topic, "--yes").returncode == 0
+    assert ferry_repair(copy).returncode == 0
+    assert not failures(copy_now(copy.flow, "run-3"))
+    assert verified(copy.flow, "run-3").state == "verified"
+    assert ferry_repair(copy, "--findings").returncode == 0
+    assert "failed" not in ferry("lag", "--config", copy.flow.file).stderr
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.report import RunReport, render
-from kafka_ferry.report.group_rows import group_counts, group_rows, left_alone
+from kafka_ferry.report.group_rows import group_counts, group_rows, held_offsets, left_alone
 from kafka_ferry.report.page import headline
 from kafka_ferry.verify import Verdict
 from tests.support.runs.reports import A_FAILURE, a_report, changed
@@ -63,6 +63,15 @@ def test_the_counts_name_what_was_done() -> None:
     assert group_counts(moves(WRITTEN, WRITTEN, HELD)) == ("1 group; offsets: 1 held, 2 committed")
     assert group_counts(moves()) == "1 group"
     assert group_counts(GroupMoves(5)) == "0 groups"
+
+
+def test_held_offsets_are_named_once_for_each_reason() -> None:
+    other = replace(HELD, source=TopicPartition("orders", 4))
+    assert list(held_offsets(moves(WRITTEN, HELD, UNKNOWN, other))) == [
+        "billing: 2 offsets held, such as orders-3: another client has committed 70 on the target.",
+        "billing: 1 offset held, orders-3: nothing is copied yet.",
+    ]
+    assert not list(held_offsets(moves(WRITTEN, REFUSED)))
 
 
 def test_a_group_that_was_left_alone_is_named_with_the_reason() -> None:

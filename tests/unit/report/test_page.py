@@ -208,7 +208,7 @@ class TestThePage:
             for words in (
                 "orders-0 -> eu.orders-0 stopped at offset 7: too large. Raise max.message.bytes.",
                 "old: fewer partitions. Add 3.",
-                "Not true: nothing lies between our records that the ledger does not have",
+                "Expected, and not true: nothing lies between our records that the ledger does not have",
                 "Find the other producer.",
                 "orders-3 [100, 200): 4 records of another producer",
                 "What was checked",
@@ -227,7 +227,7 @@ class TestThePage:
         )
         said = text(changed(REPORT, verdict=verdict))
         assert "What failed" not in said
-        assert "Worth knowing Not true: no copied record has expired" in said
+        assert "Worth knowing Expected, and not true: no copied record has expired" in said
         assert "The Data Docs could not be written" in said
 
     def test_names_losses_dead_letters_and_notes_before_what_was_checked(self) -> None:

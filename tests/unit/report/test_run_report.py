@@ -31,8 +31,11 @@ MASK = {"set:value.email": 980, "set:value.emial": 0, "read:value.emial": 0}
             RuleCounts(1, 1_000, 980, 0, True, MASK),
             [
                 "Rule 1 sets value.emial, which has changed none of 1,000 records.",
-                "Rule 1 reads value.emial, which none of 1,000 records has.",
             ],
+        ),
+        (
+            RuleCounts(1, 1_000, 980, 0, True, {"set:value.a": 9, "read:value.emial": 0}),
+            ["Rule 1 reads value.emial, which none of 1,000 records has."],
         ),
         (
             RuleCounts(1, 1_000, 980, 990, True, {"drop:headers['x']": 0, "set:key": 10}),

@@ -61,7 +61,7 @@ class TestARange:
         (it,) = recount.ranges
         assert (it.records, it.foreign, it.expired, it.rewritten, it.across) == (18, 0, 0, 0, 0)
         assert it.digest == digest_of(FIRST, SECOND)
-        assert recount[1:] == (0, 0, 0, "", 3)
+        assert recount[1:] == (0, 0, 0, "", 3, ())
 
     def test_of_several_are_counted_each_with_its_own_batches(self) -> None:
         claims = [a_claim(110, 120, (110, 120)), a_claim(100, 110, (100, 108))]
@@ -168,11 +168,12 @@ class TestBehindTheLastRange:
     def test_all_others_are_foreign(self, batch: bytes) -> None:
         recount = found(RANGE, FIRST, SECOND, batch, ours(124, 1))
         assert (recount.uncommitted, recount.beyond) == (1, 4)
+        assert [stranger.offset for stranger in recount.strangers] == [120]
         assert recount.ranges[0].foreign == 0
 
     def test_control_records_are_nothing(self) -> None:
         marker = a_marker(at=120, producer_id=3, commit=True)
-        assert found(RANGE, FIRST, SECOND, marker)[1:] == (0, 0, 0, "", 3)
+        assert found(RANGE, FIRST, SECOND, marker)[1:] == (0, 0, 0, "", 3, ())
 
 
 class TestBeforeTheFirstRange:

@@ -23,7 +23,7 @@ STORED = {
     **{"ledger_offset": 7, "start": 100, "end": 200, "source_offsets": 100, "copied": 90},
     **{"aborted": 5, "control": 2, "compacted": 0, "other_reasons": 0, "accounted": 100},
     **{"target_records": 60, "expired": 30, "target_compacted": 0, "foreign": 0},
-    **{"foreign_own": 0},
+    **{"foreign_own": 0, "foreign_at": -1, "foreign_by": -1},
     **{"digest_sent": "d1", "digest_read": "d2", "digest_comparable": False},
     **{"topic_id": "a", "remote_topic_id": "", "lost": 3, "dead_lettered": 0},
     **{"lost_intervals": [[100, 103]], "rewound_from": -1, "gone": 0, "preserved": True},

@@ -6,6 +6,7 @@ from kafka_ferry.batches import Segment
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.verify import PartitionRecount, Recount
 from kafka_ferry.verify.claim import RangeClaim
+from kafka_ferry.verify.rows import Stranger
 from kafka_ferry.verify.shared_topics import (
     everything_after,
     with_strangers,
@@ -27,19 +28,21 @@ def counted(log: str, claims: list[RangeClaim]) -> PartitionRecount:
     starts = sorted(
         (it.target, number) for number, claim in enumerate(claims) for it in claim.segments
     )
-    foreign, beyond = [0] * len(claims), 0
+    foreign: list[list[Stranger]] = [[] for _ in claims]
+    beyond: list[Stranger] = []
     for offset in (offset for offset, what in enumerate(log) if what == "x"):
         following = [start for start in starts if start[0] > offset]
         if following:
-            foreign[min(following)[1]] += 1
+            foreign[min(following)[1]].append(Stranger(7, offset))
         else:
-            beyond += 1
+            beyond.append(Stranger(7, offset))
     return PartitionRecount(
         tuple(
-            Recount(len(claim.segments), "", count)
-            for claim, count in zip(claims, foreign, strict=True)
+            Recount(len(claim.segments), "", len(strangers), strangers=tuple(strangers))
+            for claim, strangers in zip(claims, foreign, strict=True)
         ),
-        beyond,
+        len(beyond),
+        strangers=tuple(beyond),
     )
 
 
@@ -66,7 +69,8 @@ def test_records_that_no_flow_claims_are_found_whatever_others_claim(
     claims = [*own, *others, everything_after(len(log))]
     found = without_others(counted(log, claims), claims, len(own))
     assert [of_range.foreign for of_range in found.ranges] == foreign
-    assert found.beyond == beyond
+    assert found.beyond == len(found.strangers) == beyond
+    assert all(log[stranger.offset] == "x" for stranger in found.strangers)
 
 
 def test_what_comes_after_an_end_is_for_the_next_proof() -> None:

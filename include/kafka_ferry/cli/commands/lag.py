@@ -96,6 +96,7 @@ def _lag_of_partitions(
             f"{flow.source.alias} does not have {', '.join(deleted)} any more, which the flow has copied: the next run "
             f"follows on.source.topic.deleted: {flow.on_source_topic_deleted}."
         )
+    _warn_of_unproved(flow)
     _warn_of_gone(flow, rows)
     _warn_of_deleted(flow, rows)
     _warn_of_moved(flow, rows)
@@ -177,6 +178,14 @@ def _show(rows: Sequence[Lag]) -> None:
         for row in rows
     )
     show_table(("TOPIC", *columns), cells, numbers=columns)
+
+
+def _warn_of_unproved(flow: Flow) -> None:
+    from kafka_ferry.runs.state.newest_verification import newest_verification
+
+    verification = newest_verification(flow)
+    if verification and verification.failures:
+        warn(f"{verification.text} ferry repair --findings shows what to do.")
 
 
 def _warn_of_gone(flow: Flow, rows: Sequence[Lag]) -> None:

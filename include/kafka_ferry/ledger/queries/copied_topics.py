@@ -24,6 +24,24 @@ class TopicCopy(NamedTuple):
     remote_topic_id: str
 
 
+class CopiedSince(NamedTuple):
+    """A copy, and when its first record was written to the ledger, in milliseconds since 1970."""
+
+    topic: str
+    topic_id: str
+    remote_topic: str
+    remote_topic_id: str
+    at: int
+
+
+class Release(NamedTuple):
+    """A remote topic that was given up, and when, in milliseconds since 1970."""
+
+    remote_topic: str
+    remote_topic_id: str
+    at: int
+
+
 class RuleStarts(NamedTuple):
     """Where copies began by ``topics.start``.
 
@@ -42,6 +60,14 @@ def copied_topics(ledger: LedgerTable) -> list[TopicCopy]:
     # One thread keeps the order.
     rows = ledger.read(ordinary_rows(), columns).group_by(columns, use_threads=False).aggregate([])
     return [TopicCopy(*row.values()) for row in rows.select(columns).to_pylist()]
+
+
+def copies_since(ledger: LedgerTable) -> list[CopiedSince]:
+    """The copies of all topics, backfills' too, in the order in which they began."""
+    keys = list(TopicCopy._fields)
+    rows = ledger.read(copied_rows(), [*keys, "at"]).group_by(keys, use_threads=False)
+    first = rows.aggregate([("at", "min")]).select([*keys, "at_min"])
+    return [CopiedSince(*row.values()) for row in first.to_pylist()]
 
 
 def remote_topics(

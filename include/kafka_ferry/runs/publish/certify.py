@@ -71,7 +71,8 @@ def certify(
     verdict = report.proof.verdict
     if not run.flow.certificates_enabled or verdict is None or not verdict.success:
         return None
-    if not report.proof.ranges:
+    # Of a copy that is gone, nothing was proved.
+    if all(row.recount.gone for row in report.proof.ranges):
         return None
     _require_unchanged(run, plan, reconciliation)
     lines = [as_line(_range(row)) for row in report.proof.ranges]

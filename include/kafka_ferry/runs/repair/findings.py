@@ -7,19 +7,18 @@ range can be left as it is, which the ledger records; or its remote topic can be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.errors import FerryError, InputError
-from kafka_ferry.model.plan import read_plan
 from kafka_ferry.runs.repair.accept import accept_ranges
 from kafka_ferry.runs.repair.append_missing import AppendMissing
 from kafka_ferry.runs.repair.give_up import Repair
+from kafka_ferry.runs.state.newest_verification import newest_verification
 from kafka_ferry.runs.state.run_context import RunContext
-from kafka_ferry.runs.state.run_folder import RECONCILIATION
 from kafka_ferry.verify.checks import Check, decisive
 from kafka_ferry.verify.counts import count
 from kafka_ferry.verify.rows import key_of
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 
 # What else is wrong with a range cannot be left: other producers' records would count as the flow's own.
 _CAN_BE_LEFT: Final = frozenset({"counts", "digests"})
+# What fails them are other producers' records around the ranges.
+_OF_OTHERS: Final = frozenset({"beyond", "before"})
 # For a proposal, both clusters' records of the range are read.
 _MOST_PROPOSED: Final = 20
 
@@ -67,6 +68,21 @@ class RangeFinding:
     is_read: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class CheckFinding:
+    """A check that failed the verification, of more than a range: what lies after the last one, groups, a user's own.
+
+    Attributes:
+        problems: for what it is not true, a sentence each.
+        advice: what to do.
+        rebuild: what copying the topics again means in which other producers' records lie, a text each.
+    """
+
+    problems: tuple[str, ...]
+    advice: str
+    rebuild: tuple[str, ...] = ()
+
+
 class Findings:
     """What the last verification found wrong with ranges.
 
@@ -76,13 +92,11 @@ class Findings:
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
-        self._run = RunContext.of(flow, _last_verified(flow))
-        reconciliation = self._run.folder.reconciliation()
-        if reconciliation is None:
-            raise FerryError(
-                f"The state folder has no verification of {self._run.run_id}.",
-                advice="Verify again.",
-            )
+        verification = newest_verification(flow)
+        if verification is None:
+            raise FerryError(f"No run of {flow.name} was verified.", advice="Run it first.")
+        self._verification = verification
+        reconciliation = verification.reconciliation
         checks = decisive("ranges", reconciliation.verdict)
         self._rows = {
             _name(row): (row, failed)
@@ -93,7 +107,7 @@ class Findings:
     @property
     def run_id(self) -> str:
         """The run whose verification it is."""
-        return self._run.run_id
+        return self._verification.run_id
 
     def listed(self) -> list[RangeFinding]:
         """All findings, each with what can be done about it; the clusters are asked for what that means.
@@ -101,7 +115,8 @@ class Findings:
         Raises:
             FerryError: a cluster cannot be read.
         """
-        rebuilding = self._rebuild_texts()
+        rows = [row for row, _ in self._rows.values()]
+        rebuilding = self._rebuild_texts({row.remote_topic for row in rows if row.recount.is_read})
         findings = [
             (row, _finding(row, failed, rebuilding.get(row.remote_topic, "")))
             for row, failed in self._rows.values()
@@ -116,6 +131,24 @@ class Findings:
                 finding, append=f"ferry repair --append {finding.name} says what it means."
             )
             for number, (row, finding) in enumerate(findings)
+        ]
+
+    def of_checks(self) -> list[CheckFinding]:
+        """The other checks that failed it; the clusters are asked for what copying again means.
+
+        Raises:
+            FerryError: a cluster cannot be read.
+        """
+        rows = self._verification.reconciliation.partitions
+        foreign = sorted(
+            {row.remote_topic for row in rows if row.log.target_beyond or row.log.target_before}
+        )
+        failed = list(self._verification.failed_checks())
+        is_foreign = any(check.key in _OF_OTHERS for check in failed)
+        texts = tuple(self._rebuild_texts(foreign).values()) if is_foreign else ()
+        return [
+            CheckFinding(check.sentences, check.advice, texts if check.key in _OF_OTHERS else ())
+            for check in failed
         ]
 
     def require(self, names: Sequence[str]) -> None:
@@ -165,22 +198,12 @@ class Findings:
         text = " ".join(proposal.consequences)
         return replace(finding, append=text, no_append=proposal.refusal)
 
-    def _rebuild_texts(self) -> dict[str, str]:
+    def _rebuild_texts(self, names: Collection[str]) -> dict[str, str]:
         """By remote topic, what copying it again means."""
-        rows = [row for row, _ in self._rows.values()]
-        names = sorted({row.remote_topic for row in rows if row.recount.is_read})
         if not names:
             return {}
-        states = Repair(self._flow).look(names)
+        states = Repair(self._flow).look(sorted(names))
         return {state.remote_topic: state.consequences(yes=False) for state in states}
-
-
-def _last_verified(flow: Flow) -> str:
-    runs = RunContext.of(flow, "").state.folder("runs")
-    verified = runs.folders_with(RECONCILIATION)
-    if not verified:
-        raise FerryError(f"No run of {flow.name} was verified.", advice="Run it first.")
-    return read_plan(runs.folder(verified[-1])).run
 
 
 def _name(row: RangeRow) -> str:

@@ -107,6 +107,15 @@ class Repair:
                 copy.state(self._flow, self._partitions(copy, logs, mismatches)) for copy in copies
             ]
 
+    def still_there(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+        """The *target* partitions whose topics exist; one that was given up has nothing to prove any more.
+
+        Raises:
+            FerryError: if the target cannot be read.
+        """
+        topics = self._target.topic_ids({tp.topic for tp in partitions}) if partitions else {}
+        return {tp for tp in partitions if tp.topic in topics}
+
     def give_up(self, states: Iterable[CopyState]) -> list[CopyState]:
         """Give remote topics up and delete them; a repetition finishes what was interrupted.
 

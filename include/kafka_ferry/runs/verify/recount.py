@@ -265,7 +265,8 @@ def _within_boundary(recount: PartitionRecount, claims: Sequence[RangeClaim]) ->
         return recount
     across, *ranges = recount.ranges
     if not ranges:
-        return recount._replace(ranges=(), beyond=recount.beyond + across.foreign)
+        beyond, strangers = recount.beyond + across.foreign, recount.strangers + across.strangers
+        return recount._replace(ranges=(), beyond=beyond, strangers=strangers)
     first = replace(
         ranges[0],
         foreign=ranges[0].foreign + across.foreign,
@@ -281,7 +282,12 @@ def _own_strangers(
     recounts: Iterable[PartitionRecount],
 ) -> frozenset[int]:
     """The producers of foreign records that are writers of the flow, also those that coordinators have forgotten."""
-    strangers = {it for result in recounts for one in result.ranges for it in one.strangers}
+    strangers = {
+        stranger.producer_id
+        for recount in recounts
+        for of_range in recount.ranges
+        for stranger in of_range.strangers
+    }
     own = strangers & {entry.producer_id for entry in ranges}
     return own_among(flow, ledger, strangers - own) | own
 
@@ -307,7 +313,8 @@ def _range_rows(
                 unread=recounts[tp].unread,
                 is_gone_before=tp in cut and entry is entries[0],
             )
-            if recount.foreign and not own.isdisjoint(recount.strangers):
+            producers = {stranger.producer_id for stranger in recount.strangers}
+            if recount.foreign and not own.isdisjoint(producers):
                 row = replace(row, recount=replace(row.recount, foreign_own=1))
             yield row
             reached = max(reached, entry.copied.target_end)

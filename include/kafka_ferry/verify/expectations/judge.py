@@ -71,7 +71,8 @@ def judge(rows: Rows, terms: Terms) -> Verdict:
     ranges: Sequence[RangeRow] = rows["ranges"]
     verdict = Verdict(
         success=True,
-        ranges=sum(row.recount.is_read for row in ranges),
+        ranges=sum(row.recount.is_read and not row.recount.gone for row in ranges),
+        gone=sum(row.recount.gone > 0 for row in ranges),
         records=sum(row.recount.target_records for row in ranges),
         heartbeats=sum(
             row.recount.target_records for row in ranges if terms.is_heartbeats_topic(row.topic)

@@ -10,6 +10,7 @@ from kafka_ferry.ledger.queries.copied_topics import (
     backfilled_ids,
     copied_partitions,
     copied_topics,
+    copies_since,
     first_copied,
     preserved_starts,
     remote_topics,
@@ -45,6 +46,15 @@ def named(topic: str) -> TopicCopy:
 def test_topics_come_in_the_order_of_their_first_copies(table: LedgerTable) -> None:
     again = TopicCopy("orders", "second id", ORDERS, "second copy")
     assert copied_topics(table) == [named("orders"), named("audit"), again]
+
+
+def test_copies_have_the_time_of_their_first_record(table: LedgerTable) -> None:
+    copies = copies_since(table)
+    assert [copy[:4] for copy in copies] == [
+        *(named("orders"), named("clicks"), named("audit")),
+        TopicCopy("orders", "second id", ORDERS, "second copy"),
+    ]
+    assert all(copy.at > 0 for copy in copies)
 
 
 def test_remote_topics_are_those_of_backfills_too(table: LedgerTable) -> None:

@@ -117,6 +117,11 @@ def test_a_run_that_copied_nothing_needs_no_great_expectations(monkeypatch, tmp_
         ),
         ({"digest_read": "d2"}, SAME_BYTES, "digest d1 sent, d2 read back"),
         ({"foreign": 4}, NO_OTHER_PRODUCER, "4 records of another producer in eu.orders-3"),
+        (
+            {"foreign": 2, "foreign_at": 150, "foreign_by": 7},
+            NO_OTHER_PRODUCER,
+            "2 records of another producer in eu.orders-3, the first at offset 150 by producer 7",
+        ),
         ({"misplaced": 30}, OFFSETS_KEPT, "30 records at other offsets in eu.orders-3"),
         ({"unmapped": 2}, MAPPED, "90 records copied, 2 without a place"),
         (
@@ -154,6 +159,16 @@ def test_a_range_fails_just_the_expectation_that_it_violates(changes, name, sent
             {"target_beyond": 5},
             NOTHING_BEYOND,
             "5 records on the target after the ledger's last one",
+        ),
+        (
+            {"target_beyond": 1, "beyond_at": 212, "beyond_by": 4001},
+            NOTHING_BEYOND,
+            "1 record on the target after the ledger's last one, the first at offset 212 by producer 4001",
+        ),
+        (
+            {"target_beyond": 1, "beyond_at": 212},
+            NOTHING_BEYOND,
+            "1 record on the target after the ledger's last one, the first at offset 212 by a producer without an id",
         ),
         (
             {"target_before": 1_000},

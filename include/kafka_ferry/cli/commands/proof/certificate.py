@@ -177,6 +177,8 @@ def check(
             one.note or f"{chosen.target.alias} holds the records that {one.certificate} names"
         )
         out.print(f"{one.name}: {sentence}")
+        for other in one.others:
+            warn(f"{one.name}: {other}")
     for note in not_looked_at(certificates.all, key):
         warn(note)
 
@@ -212,6 +214,8 @@ def export(
         )
     for name in done.gone:
         warn(f"{name} is gone from the source: which of its records are of these dates is unknown.")
+    for copy in done.former:
+        warn(copy.text)
     for span in done.missing:
         for start, end in span.missing:
             warn(f"No certificate has {span.source} [{start}, {end}): {end - start:,} offsets.")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
@@ -13,13 +14,14 @@ from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import FLOW_FILE, JsonOption, OneFlowOption, place_of
 from kafka_ferry.cli.terminal import out, show_json, show_table, warn
 from kafka_ferry.errors import FerryError
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.plan.offsets.log_check import CopyState
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.model.remarks import Refusal
     from kafka_ferry.runs.repair.append_missing import AppendProposal
-    from kafka_ferry.runs.repair.findings import RangeFinding
+    from kafka_ferry.runs.repair.findings import CheckFinding, RangeFinding
     from kafka_ferry.runs.repair.ledger_records import LedgerRecord
 
 DAMAGED: Final = 2
@@ -120,17 +122,47 @@ def repair(
         _show_copies(this_flow, topic or [], yes=yes, as_json=as_json)
 
 
+class _Doubts(NamedTuple):
+    """What speaks against copies whose own logs are whole.
+
+    Attributes:
+        refusals: what the next run refuses besides the damaged copies.
+        unproved: the *target* partitions that the newest verification could not prove.
+        failed: that it failed, and why; "" where it did not.
+    """
+
+    refusals: Sequence[Refusal] = ()
+    unproved: AbstractSet[TopicPartition] = frozenset()
+    failed: str = ""
+
+    def against(self, state: CopyState, number: int) -> str:
+        """The doubt about a partition, in a word or two; "" for none."""
+        refused = {(refusal.topic, refusal.partition) for refusal in self.refusals}
+        if refused & {(state.topic, None), (state.topic, number)}:
+            return "refused"
+        return "NOT PROVED" if TopicPartition(state.remote_topic, number) in self.unproved else ""
+
+
+_NONE: Final = _Doubts()
+
+
 def _show_copies(flow: Flow, names: list[str], *, yes: bool, as_json: bool) -> None:
-    """Show what is wrong with remote topics, or give them up; exits with 2 while any is damaged or refused."""
+    """Show what is wrong with remote topics, or give them up; exits with 2 while any is damaged or in doubt."""
     from kafka_ferry.runs import Repair
+    from kafka_ferry.runs.state.newest_verification import newest_verification
 
     repair = Repair(flow)
     states = repair.look(names)
+    verification = newest_verification(flow)
+    doubts = _Doubts(
+        [] if yes else _other_refusals(flow, names, states),
+        repair.still_there(verification.unproved()) if verification else frozenset(),
+        verification.text if verification else "",
+    )
     # A topic that no run could copy again is given up only if it is named.
     chosen = [state for state in states if names or (state.damaged and state.on_source)]
-    refusals = [] if yes else _other_refusals(flow, names, states)
     if not as_json:
-        _show_states(states, refusals)
+        _show_states(states, doubts)
         for state in states:
             if state.damaged or state in chosen:
                 consequences = state.consequences(yes=yes and state in chosen)
@@ -139,13 +171,32 @@ def _show_copies(flow: Flow, names: list[str], *, yes: bool, as_json: bool) -> N
         given_up = {state.remote_topic: state for state in repair.give_up(chosen)}
         states = [given_up.get(state.remote_topic, state) for state in states]
     if as_json:
-        show_json([[asdict(state) | {"damaged": state.damaged} for state in states]], several=False)
-        for refusal in refusals:
-            warn(f"REFUSED {refusal}")
+        _show_as_json(states, doubts)
     for error in repair.refused.values():
         raise error
-    if refusals or any(state.damaged and not state.given_up for state in states):
+    given = {state.remote_topic for state in states if state.given_up}
+    left = {
+        tp for tp in doubts.unproved if tp.topic not in given and (not names or tp.topic in names)
+    }
+    if left or doubts.refusals or any(state.damaged and not state.given_up for state in states):
         raise typer.Exit(DAMAGED)
+
+
+def _show_as_json(states: Sequence[CopyState], doubts: _Doubts) -> None:
+    unproved = {
+        state.remote_topic: sorted(
+            tp.partition for tp in doubts.unproved if tp.topic == state.remote_topic
+        )
+        for state in states
+    }
+    listed = [
+        asdict(state) | {"damaged": state.damaged, "unproved": unproved[state.remote_topic]}
+        for state in states
+    ]
+    show_json([listed], several=False)
+    for warning in (doubts.failed, *(f"REFUSED {refusal}" for refusal in doubts.refusals)):
+        if warning:
+            warn(warning)
 
 
 def _other_refusals(flow: Flow, names: Sequence[str], states: Sequence[CopyState]) -> list[Refusal]:
@@ -174,19 +225,28 @@ def _show_findings(flow: Flow, names: list[str], reason: str, *, yes: bool, as_j
         _require_reason(reason)
     findings = Findings(flow)
     listed = findings.listed()
+    of_checks = [] if names else findings.of_checks()
     findings.require(names)
     left = {finding.name for finding in findings.leave(names, reason)} if names and yes else set()
     if as_json:
         show_json(
-            [[asdict(entry) | {"left": entry.name in left} for entry in listed]], several=False
+            [
+                [
+                    *(asdict(entry) | {"left": entry.name in left} for entry in listed),
+                    *map(asdict, of_checks),
+                ]
+            ],
+            several=False,
         )
     else:
         for finding in listed:
             if not names or finding.name in names:
                 _show_finding(finding, is_left=finding.name in left)
-        if not listed:
-            out.print(f"The verification of {findings.run_id} found no range that is wrong.")
-    if any(finding.name not in left for finding in listed):
+        for check in of_checks:
+            _show_check(check)
+        if not (listed or of_checks):
+            out.print(f"The verification of {findings.run_id} found nothing that is wrong.")
+    if of_checks or any(finding.name not in left for finding in listed):
         raise typer.Exit(DAMAGED)
 
 
@@ -320,33 +380,42 @@ def _show_finding(finding: RangeFinding, *, is_left: bool) -> None:
         out.print(f"  {finding.rebuild}")
 
 
-def _show_states(states: Sequence[CopyState], refusals: Sequence[Refusal]) -> None:
+def _show_check(finding: CheckFinding) -> None:
+    for problem in finding.problems:
+        out.print(f"NOT PROVED {problem}", style="red")
+    if finding.advice:
+        out.print(f"  What to do: {finding.advice}")
+    for text in finding.rebuild:
+        out.print(f"  {text}")
+
+
+def _show_states(states: Sequence[CopyState], doubts: _Doubts = _NONE) -> None:
+    if doubts.failed:
+        out.print(f"{doubts.failed} --findings shows all of it, and what to do.", style="yellow")
     if states:
-        _show_table(states, refusals)
-    elif refusals:
+        _show_table(states, doubts)
+    elif doubts.refusals:
         out.print("No copy is damaged, but the next run refuses:")
     else:
+        nothing = "no remote topic has preserved offsets, and the next run refuses none."
         out.print(
-            "Nothing to repair: no remote topic has preserved offsets, and the next run refuses none. "
-            "--findings shows what the last verification found."
+            f"{nothing[0].upper()}{nothing[1:]}"
+            if doubts.failed
+            else f"Nothing to repair: {nothing} --findings shows what the last verification found."
         )
-    for refusal in refusals:
+    for refusal in doubts.refusals:
         out.print(f"REFUSED {refusal}", style="red")
 
 
-def _show_table(states: Sequence[CopyState], refusals: Sequence[Refusal]) -> None:
-    refused = {(refusal.topic, refusal.partition) for refusal in refusals}
+def _show_table(states: Sequence[CopyState], doubts: _Doubts) -> None:
     numbers = ("PARTITION", "POSITION", "LOG")
     rows: list[tuple[object, ...]] = []
     for state in states:
         cells: list[tuple[object, ...]] = [
             (
-                partition.partition,
-                partition.position,
-                partition.log,
-                "refused"
-                if refused & {(state.topic, None), (state.topic, partition.partition)}
-                else partition.said,
+                *(partition.partition, partition.position, partition.log),
+                (doubts.against(state, partition.partition) if partition.said == "ok" else "")
+                or partition.said,
             )
             for partition in state.partitions
         ]

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from kafka_ferry.cli import app
 from kafka_ferry.cli.commands.proof.repair import _show_states
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.offsets.log_check import CopyState, PartitionState
 
 COPIES = (
@@ -29,7 +30,7 @@ COPIES = (
 def test_copies_are_a_table_and_what_is_wrong_with_them_sentences(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    _show_states(COPIES, [])
+    _show_states(COPIES)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         "REMOTE TOPIC PARTITION POSITION LOG STATE",
@@ -39,6 +40,25 @@ def test_copies_are_a_table_and_what_is_wrong_with_them_sentences(
         "primary.payments - - - DAMAGED",
         "DAMAGED primary.orders-1 at offset 30: another producer [8] has written.",
         "DAMAGED primary.payments: it was deleted on the target.",
+    ]
+
+
+def test_a_copy_of_which_the_newest_verification_failed_is_not_called_ok(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    copy = CopyState("a", "eu.a", "an id", partitions=(PartitionState(0, 3, 0, 3),))
+    copy = replace(copy, partitions=(*copy.partitions, PartitionState(1, 3, 0, 3)))
+    _show_states((copy,), {TopicPartition("eu.a", 1)}, failed="It failed.")
+    _show_states((), {TopicPartition("eu.b", 1)}, failed="It failed.")
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    failed = "It failed. --findings shows all of it, and what to do."
+    assert lines == [
+        failed,
+        "REMOTE TOPIC PARTITION POSITION LOG STATE",
+        "eu.a 0 3 0-3 ok",
+        "eu.a 1 3 0-3 NOT PROVED",
+        failed,
+        "No remote topic has preserved offsets, and no run refuses one for its log.",
     ]
 
 
@@ -86,6 +106,8 @@ def test_nothing_is_given_up_without_yes_or_without_its_name_where_it_could_not_
     here = "kafka_ferry.cli.commands.proof.repair"
     monkeypatch.setattr(f"{here}.one_flow", lambda *_: None)
     monkeypatch.setattr(f"{here}._other_refusals", lambda *_: [])
+    newest = "kafka_ferry.runs.state.newest_verification.newest_verification"
+    monkeypatch.setattr(newest, lambda _: None)
     monkeypatch.setattr(Repair, "given_up", [])
     arguments = ["repair", "--config", "flow.yaml", *arguments, *(["--json"] if as_json else [])]
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kafka_ferry.cli import app
-from kafka_ferry.cli.commands.proof.repair import _show_states
+from kafka_ferry.cli.commands.proof.repair import _Doubts, _show_states
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.offsets.log_check import CopyState, PartitionState
 
@@ -48,7 +48,7 @@ def test_a_copy_of_which_the_newest_verification_failed_is_not_called_ok(
 ) -> None:
     copy = CopyState("a", "eu.a", "an id", partitions=(PartitionState(0, 3, 0, 3),))
     copy = replace(copy, partitions=(*copy.partitions, PartitionState(1, 3, 0, 3)))
-    _show_states((copy,), {TopicPartition("eu.a", 1)}, failed="It failed.")
+    _show_states((copy,), _Doubts(unproved={TopicPartition("eu.a", 1)}, failed="It failed."))
     _show_states((), {TopicPartition("eu.b", 1)}, failed="It failed.")
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     failed = "It failed. --findings shows all of it, and what to do."

@@ -28,7 +28,7 @@ from kafka_ferry.config.client.property_names import (
 from kafka_ferry.config.options.base import OptionReach
 from kafka_ferry.config.store_address import store_hosts, store_options
 from kafka_ferry.config.types.first_start import read_first_start
-from kafka_ferry.config.types.home import at_home
+from kafka_ferry.config.types.home import HOME, at_home
 from kafka_ferry.config.types.name_filter import NamePatterns, compile_patterns, split_list
 from kafka_ferry.config.types.problems import Problem, config_error
 
@@ -75,9 +75,14 @@ _DEFAULTS: Final = {FILES: "", CODE: "include", HOSTS: "", ALLOWED: "", CONNECTI
 
 
 def restrict() -> None:
-    """Let flows reach, where this process's environment does not say, only what Airflow's flows may."""
+    """Let flows reach, where this process's environment does not say, only what Airflow's flows may.
+
+    Relative paths then start where the operator has started the process, and not beside a flow's file: its author could
+    put code there.
+    """
     for name, allowed in _DEFAULTS.items():
         os.environ.setdefault(name, allowed)
+    os.environ.setdefault(HOME, str(Path.cwd()))
 
 
 def check_flow(flow: Flow) -> None:

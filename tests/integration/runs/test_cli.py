@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+import regex
 
 from kafka_ferry.model import TopicPartition
 from kafka_sandbox.broker import Broker, free_port
@@ -70,7 +71,7 @@ def test_too_few_brokers_are_told_before_anything_is_done(
     )
     done = ferry(*command, "--config", file)
     assert (done.returncode, done.stdout) == (9, "")
-    assert f"{file}: replication.factor: is 9, and " in done.stderr
+    assert regex.search(rf"{file}:\d+: replication.factor: is 9, and ", done.stderr)
     assert "cannot be created there. Set it to at most " in done.stderr
 
 

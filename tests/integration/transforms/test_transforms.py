@@ -23,7 +23,7 @@ from kafka_ferry.runs.certificates import find_certificates
 from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_ferry.spark.transforms import checked_rules
 from kafka_ferry.wire import connect
-from kafka_ferry.wire.transactions.producer import produce
+from kafka_ferry.wire.produce import produce
 from tests.support.records.builders import Record, create_topic, read_all
 from tests.support.runs.flows import ledger_rows, make_flow
 from tests.support.runs.pair import Pair

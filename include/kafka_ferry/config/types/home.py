@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+HOME: Final = "FERRY_HOME"
+"""The variable with the folder at which relative paths start."""
 _CONFIGS: Final = ("include", "configs")
 
 
@@ -19,7 +21,7 @@ def at_home(path: str, file: str = "") -> Path:
         path: absolute or relative, ``~`` too.
         file: the flow's file; "" for none, whose relative paths start in the current folder.
     """
-    home = os.environ.get("FERRY_HOME")
+    home = os.environ.get(HOME)
     return (Path(home) if home else _folder_of(file)).joinpath(Path(path).expanduser()).absolute()
 
 

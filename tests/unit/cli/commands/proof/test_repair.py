@@ -49,7 +49,7 @@ def test_a_copy_of_which_the_newest_verification_failed_is_not_called_ok(
     copy = CopyState("a", "eu.a", "an id", partitions=(PartitionState(0, 3, 0, 3),))
     copy = replace(copy, partitions=(*copy.partitions, PartitionState(1, 3, 0, 3)))
     _show_states((copy,), _Doubts(unproved={TopicPartition("eu.a", 1)}, failed="It failed."))
-    _show_states((), {TopicPartition("eu.b", 1)}, failed="It failed.")
+    _show_states((), _Doubts(unproved={TopicPartition("eu.b", 1)}, failed="It failed."))
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     failed = "It failed. --findings shows all of it, and what to do."
     assert lines == [
@@ -58,7 +58,7 @@ def test_a_copy_of_which_the_newest_verification_failed_is_not_called_ok(
         "eu.a 0 3 0-3 ok",
         "eu.a 1 3 0-3 NOT PROVED",
         failed,
-        "No remote topic has preserved offsets, and no run refuses one for its log.",
+        "No remote topic has preserved offsets, and the next run refuses none.",
     ]
 
 

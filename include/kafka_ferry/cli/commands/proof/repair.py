@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kafka_ferry.cli.commands.proof.repair_copies import DAMAGED, show_copies
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import FLOW_FILE, JsonOption, OneFlowOption, place_of
-from kafka_ferry.cli.terminal import out, show_json, show_table, warn
-from kafka_ferry.errors import FerryError
-from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.plan.offsets.log_check import CopyState
+from kafka_ferry.cli.terminal import out, show_json
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.model.remarks import Refusal
     from kafka_ferry.runs.repair.append_missing import AppendProposal
     from kafka_ferry.runs.repair.findings import CheckFinding, RangeFinding
     from kafka_ferry.runs.repair.ledger_records import LedgerRecord
-
-DAMAGED: Final = 2
 
 OptionalConfigOption = Annotated[
     Path | None,
@@ -119,102 +112,7 @@ def repair(
     elif findings or leave:
         _show_findings(this_flow, leave or [], reason, yes=yes, as_json=as_json)
     else:
-        _show_copies(this_flow, topic or [], yes=yes, as_json=as_json)
-
-
-class _Doubts(NamedTuple):
-    """What speaks against copies whose own logs are whole.
-
-    Attributes:
-        refusals: what the next run refuses besides the damaged copies.
-        unproved: the *target* partitions that the newest verification could not prove.
-        failed: that it failed, and why; "" where it did not.
-    """
-
-    refusals: Sequence[Refusal] = ()
-    unproved: AbstractSet[TopicPartition] = frozenset()
-    failed: str = ""
-
-    def against(self, state: CopyState, number: int) -> str:
-        """The doubt about a partition, in a word or two; "" for none."""
-        refused = {(refusal.topic, refusal.partition) for refusal in self.refusals}
-        if refused & {(state.topic, None), (state.topic, number)}:
-            return "refused"
-        return "NOT PROVED" if TopicPartition(state.remote_topic, number) in self.unproved else ""
-
-
-_NONE: Final = _Doubts()
-
-
-def _show_copies(flow: Flow, names: list[str], *, yes: bool, as_json: bool) -> None:
-    """Show what is wrong with remote topics, or give them up; exits with 2 while any is damaged or in doubt."""
-    from kafka_ferry.runs import Repair
-    from kafka_ferry.runs.state.newest_verification import newest_verification
-
-    repair = Repair(flow)
-    states = repair.look(names)
-    verification = newest_verification(flow)
-    doubts = _Doubts(
-        [] if yes else _other_refusals(flow, names, states),
-        repair.still_there(verification.unproved()) if verification else frozenset(),
-        verification.text if verification else "",
-    )
-    # A topic that no run could copy again is given up only if it is named.
-    chosen = [state for state in states if names or (state.damaged and state.on_source)]
-    if not as_json:
-        _show_states(states, doubts)
-        for state in states:
-            if state.damaged or state in chosen:
-                consequences = state.consequences(yes=yes and state in chosen)
-                out.print(consequences, style="yellow")
-    if yes and chosen:
-        given_up = {state.remote_topic: state for state in repair.give_up(chosen)}
-        states = [given_up.get(state.remote_topic, state) for state in states]
-    if as_json:
-        _show_as_json(states, doubts)
-    for error in repair.refused.values():
-        raise error
-    given = {state.remote_topic for state in states if state.given_up}
-    left = {
-        tp for tp in doubts.unproved if tp.topic not in given and (not names or tp.topic in names)
-    }
-    if left or doubts.refusals or any(state.damaged and not state.given_up for state in states):
-        raise typer.Exit(DAMAGED)
-
-
-def _show_as_json(states: Sequence[CopyState], doubts: _Doubts) -> None:
-    unproved = {
-        state.remote_topic: sorted(
-            tp.partition for tp in doubts.unproved if tp.topic == state.remote_topic
-        )
-        for state in states
-    }
-    listed = [
-        asdict(state) | {"damaged": state.damaged, "unproved": unproved[state.remote_topic]}
-        for state in states
-    ]
-    show_json([listed], several=False)
-    for warning in (doubts.failed, *(f"REFUSED {refusal}" for refusal in doubts.refusals)):
-        if warning:
-            warn(warning)
-
-
-def _other_refusals(flow: Flow, names: Sequence[str], states: Sequence[CopyState]) -> list[Refusal]:
-    """What the next run refuses besides the damaged copies; of all topics where ``names`` is empty."""
-    from kafka_ferry.runs import Run
-
-    try:
-        refused = Run(flow, "repair").plan(save=False).remarks.refused
-    except FerryError as error:
-        warn(f"What the next run refuses is unknown, since it cannot be planned: {error}")
-        return []
-    damaged = {state.topic for state in states if state.damaged}
-    named = {state.topic for state in states}
-    return [
-        refusal
-        for refusal in refused
-        if refusal.topic not in damaged and (not names or refusal.topic in named)
-    ]
+        show_copies(this_flow, topic or [], yes=yes, as_json=as_json)
 
 
 def _show_findings(flow: Flow, names: list[str], reason: str, *, yes: bool, as_json: bool) -> None:
@@ -387,41 +285,3 @@ def _show_check(finding: CheckFinding) -> None:
         out.print(f"  What to do: {finding.advice}")
     for text in finding.rebuild:
         out.print(f"  {text}")
-
-
-def _show_states(states: Sequence[CopyState], doubts: _Doubts = _NONE) -> None:
-    if doubts.failed:
-        out.print(f"{doubts.failed} --findings shows all of it, and what to do.", style="yellow")
-    if states:
-        _show_table(states, doubts)
-    elif doubts.refusals:
-        out.print("No copy is damaged, but the next run refuses:")
-    else:
-        nothing = "no remote topic has preserved offsets, and the next run refuses none."
-        out.print(
-            f"{nothing[0].upper()}{nothing[1:]}"
-            if doubts.failed
-            else f"Nothing to repair: {nothing} --findings shows what the last verification found."
-        )
-    for refusal in doubts.refusals:
-        out.print(f"REFUSED {refusal}", style="red")
-
-
-def _show_table(states: Sequence[CopyState], doubts: _Doubts) -> None:
-    numbers = ("PARTITION", "POSITION", "LOG")
-    rows: list[tuple[object, ...]] = []
-    for state in states:
-        cells: list[tuple[object, ...]] = [
-            (
-                *(partition.partition, partition.position, partition.log),
-                (doubts.against(state, partition.partition) if partition.said == "ok" else "")
-                or partition.said,
-            )
-            for partition in state.partitions
-        ]
-        for *row, status in cells or [(None, None, None, "ok")]:
-            rows.append((state.remote_topic, *row, "DAMAGED" if state.problem else status))
-    show_table(("REMOTE TOPIC", *numbers, "STATE"), rows, numbers=numbers)
-    for state in states:
-        for damage in state.damages:
-            out.print(f"DAMAGED {damage}", style="red")

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kafka_ferry.cli import app
-from kafka_ferry.cli.commands.proof.repair import _Doubts, _show_states
+from kafka_ferry.cli.commands.proof.repair_copies import Doubts, show_states
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.offsets.log_check import CopyState, PartitionState
 
@@ -30,7 +30,7 @@ COPIES = (
 def test_copies_are_a_table_and_what_is_wrong_with_them_sentences(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    _show_states(COPIES)
+    show_states(COPIES)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         "REMOTE TOPIC PARTITION POSITION LOG STATE",
@@ -48,8 +48,8 @@ def test_a_copy_of_which_the_newest_verification_failed_is_not_called_ok(
 ) -> None:
     copy = CopyState("a", "eu.a", "an id", partitions=(PartitionState(0, 3, 0, 3),))
     copy = replace(copy, partitions=(*copy.partitions, PartitionState(1, 3, 0, 3)))
-    _show_states((copy,), _Doubts(unproved={TopicPartition("eu.a", 1)}, failed="It failed."))
-    _show_states((), _Doubts(unproved={TopicPartition("eu.b", 1)}, failed="It failed."))
+    show_states((copy,), Doubts(unproved={TopicPartition("eu.a", 1)}, failed="It failed."))
+    show_states((), Doubts(unproved={TopicPartition("eu.b", 1)}, failed="It failed."))
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     failed = "It failed. --findings shows all of it, and what to do."
     assert lines == [
@@ -103,9 +103,9 @@ def test_nothing_is_given_up_without_yes_or_without_its_name_where_it_could_not_
     as_json: bool,
 ) -> None:
     monkeypatch.setattr("kafka_ferry.runs.Repair", Repair)
-    here = "kafka_ferry.cli.commands.proof.repair"
-    monkeypatch.setattr(f"{here}.one_flow", lambda *_: None)
-    monkeypatch.setattr(f"{here}._other_refusals", lambda *_: [])
+    here = "kafka_ferry.cli.commands.proof"
+    monkeypatch.setattr(f"{here}.repair.one_flow", lambda *_: None)
+    monkeypatch.setattr(f"{here}.repair_copies._other_refusals", lambda *_: [])
     newest = "kafka_ferry.runs.state.newest_verification.newest_verification"
     monkeypatch.setattr(newest, lambda _: None)
     monkeypatch.setattr(Repair, "given_up", [])

@@ -238,10 +238,11 @@ def _cluster(
             entries = {str(name): value} if name != "alias" else {}
         for key, leaf in entries.items():
             text = _java_text(leaf)
-            if key in OPTIONS and key not in CLUSTER_NAMES:
+            option = without_role(key)
+            if option in OPTIONS and option not in CLUSTER_NAMES:
                 reason = "is an option of the flow, and of no cluster"
                 problems.append(
-                    Problem(f"{side}.{key}", reason, f"Write {key} at the left margin.")
+                    Problem(f"{side}.{key}", reason, f"Write {option} at the left margin.")
                 )
             elif isinstance(leaf, Mapping):
                 meant = [

@@ -283,6 +283,12 @@ def test_no_value_is_its_own_suggestion(tmp_path: Path) -> None:
             ":4: source.writers: is an option of the flow, and of no cluster. Write writers at the left margin.",
         ),
         (
+            "bootstrap.servers: a:1",
+            "bootstrap.servers: a:1\n  consumer: {auto.offset.reset: latest}",
+            ":4: source.consumer.auto.offset.reset: is an option of the flow, and of no cluster. Write "
+            "auto.offset.reset at the left margin.",
+        ),
+        (
             "b:1",
             "b:1,PLAINTEXT://A:1",
             ":7: target.bootstrap.servers: names a:1, as the source does: a cluster is never mirrored into itself.",

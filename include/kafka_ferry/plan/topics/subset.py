@@ -72,7 +72,9 @@ def narrow(flow: Flow, selection: Selection, options: RunOptions) -> tuple[Selec
     vain = [
         name
         for name in options.topics
-        if _LITERAL.fullmatch(name) and not any(map(compile_patterns([name]).fullmatch, known))
+        if _LITERAL.fullmatch(name)
+        and name not in known
+        and not any(map(compile_patterns([name]).fullmatch, known))
     ]
     if vain:
         text += f" None of them matches {', '.join(vain[:_NAMES_SHOWN])}."

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import chain
 from typing import Final
 
 from kafka_ferry.batches.record_format.codecs import ZSTD
 from kafka_ferry.batches.record_format.content import Content
 from kafka_ferry.batches.record_format.header import Batch
-from kafka_ferry.batches.record_format.records import packed_batch, stream_records
+from kafka_ferry.batches.record_format.records import each_record, packed_batch
 from kafka_ferry.batches.record_format.varint import SMALL, encode_varint
 from kafka_ferry.batches.topic_limits import TopicLimits
 
@@ -56,7 +55,7 @@ def is_empty_batch(batch: Batch) -> bool:
     """Whether a stored batch looks like one of ``empty_batches``, by its time and first record."""
     if batch.header.base_timestamp != _NO_TIMESTAMP:
         return False
-    first = next(chain.from_iterable(stream_records(batch)), None)
+    first = next(each_record(batch), None)
     return first is not None and first[3] == _CONTENT
 
 

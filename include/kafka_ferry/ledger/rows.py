@@ -141,6 +141,14 @@ def is_one_of(column: str, names: Iterable[str]) -> pc.Expression:
     return pc.field(column).isin(pa.array(sorted(set(names)), pa.string()))
 
 
+class Release(NamedTuple):
+    """A remote topic that was given up, and when, in milliseconds since 1970."""
+
+    remote_topic: str
+    remote_topic_id: str
+    at: int
+
+
 class LedgerEnd(NamedTuple):
     """Where the records end that the ledger has in a *target* partition.
 

@@ -19,6 +19,7 @@ from kafka_ferry.ledger.record import CopyingEntry
 from kafka_ferry.ledger.rows import (
     LedgerEnd,
     LedgerRange,
+    Release,
     backfilled_rows,
     copied_range,
     copied_rows,
@@ -206,14 +207,13 @@ class LedgerTable(Projection):
 
     def released_topics(self) -> frozenset[str]:
         """The ids of the remote topics that the flow has given up."""
-        rows = self.read(self._own("release"), ["remote_topic_id"])
-        return frozenset(rows["remote_topic_id"].to_pylist())
+        return frozenset(release.remote_topic_id for release in self.releases())
 
-    def releases(self) -> list[tuple[str, str, int]]:
-        """The remote topics that the flow has given up: name, id, and when, in milliseconds since 1970."""
-        columns = ["remote_topic", "remote_topic_id", "at"]
+    def releases(self) -> list[Release]:
+        """The remote topics that the flow has given up, in the ledger's order."""
+        columns = list(Release._fields)
         rows = self.read(self._own("release"), columns).select(columns)
-        return [tuple(row.values()) for row in rows.to_pylist()]
+        return [Release(*row.values()) for row in rows.to_pylist()]
 
     def topics_of_first_run(self) -> frozenset[str]:
         """The ids of the remote topics that the flow's first run has marked."""

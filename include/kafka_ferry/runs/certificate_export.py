@@ -17,8 +17,10 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import InputError
 from kafka_ferry.ledger.queries.copied_ranges import rewinds
-from kafka_ferry.ledger.queries.copied_topics import CopiedSince, Release, copies_since
+from kafka_ferry.ledger.queries.copied_topics import CopiedSince, copies_since
+from kafka_ferry.ledger.rows import Release
 from kafka_ferry.model import LogBounds, TopicPartition, Window
+from kafka_ferry.plan.backfill.windows import Span, uncovered
 from kafka_ferry.report.templates import template
 from kafka_ferry.runs.certificates import faults_of, find_certificates
 from kafka_ferry.runs.former_copies import FormerCopy, former_copies
@@ -37,7 +39,6 @@ _TRANSFORM: Final = "transform"
 _NOT_TOLD: Final = ("topics", "fingerprint", "copied")
 _CHECKER: Final = "check_certificates.py"
 
-Span = tuple[int, int]
 """Offsets from the first up to the second, without the second itself."""
 
 
@@ -236,7 +237,7 @@ def _span(
         tuple(dict.fromkeys(name for _, _, name in found)),
         offsets,
         tuple(sorted({serial for _, serial, _ in found})),
-        tuple(_uncovered_parts(offsets, (span for span, _, _ in found))),
+        tuple(uncovered(sorted(span for span, _, _ in found), offsets)),
     )
 
 
@@ -281,19 +282,7 @@ def _source(flow: Flow) -> _Source:
         rewinds(run.ledger),
     )
     gone = sorted(names.keys() - topics.keys())
-    copies, releases = copies_since(run.ledger), [Release(*it) for it in run.ledger.releases()]
-    return _Source(bounds, ids, gone, branches, copies, releases)
-
-
-def _uncovered_parts(span: Span, covers: Iterable[Span]) -> Iterable[Span]:
-    """The parts of a span that no other span covers, ascending."""
-    at, end = span
-    for start, after in sorted(covers):
-        if at < min(start, end):
-            yield at, min(start, end)
-        at = max(at, after)
-    if at < end:
-        yield at, end
+    return _Source(bounds, ids, gone, branches, copies_since(run.ledger), run.ledger.releases())
 
 
 def _write(flow: Flow, window: Window, folder: Path, export: Export, pem: bytes) -> None:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafka_ferry.clock import moment_text
-from kafka_ferry.ledger.queries.copied_topics import CopiedSince, Release
+from kafka_ferry.ledger.queries.copied_topics import CopiedSince
+from kafka_ferry.ledger.rows import Release
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.plan.backfill.windows import Span
 
 if TYPE_CHECKING:
     from kafka_ferry.certificates import Certificate
-
-Span = tuple[int, int]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_ferry.ledger.queries.copied_topics import CopiedSince, Release
+from kafka_ferry.ledger.queries.copied_topics import CopiedSince
+from kafka_ferry.ledger.rows import Release
 from kafka_ferry.runs.former_copies import former_copies
 from tests.unit.certificates.builders import a_certificate, a_range
 

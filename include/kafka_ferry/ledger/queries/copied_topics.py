@@ -34,14 +34,6 @@ class CopiedSince(NamedTuple):
     at: int
 
 
-class Release(NamedTuple):
-    """A remote topic that was given up, and when, in milliseconds since 1970."""
-
-    remote_topic: str
-    remote_topic_id: str
-    at: int
-
-
 class RuleStarts(NamedTuple):
     """Where copies began by ``topics.start``.
 

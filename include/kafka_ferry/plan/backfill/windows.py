@@ -122,7 +122,7 @@ def merge_spans(spans: Iterable[Span]) -> list[Span]:
 
 
 def uncovered(spans: Iterable[Span], offsets: Span) -> list[Span]:
-    """The parts of ``offsets`` that are in none of ``spans``, which ascend and are disjoint."""
+    """The parts of ``offsets`` that are in none of ``spans``, which ascend and may overlap."""
     at, end = offsets
     parts: list[Span] = []
     for start, after in spans:

@@ -18,6 +18,7 @@ import xxhash
 from kafka_ferry.batches import Reason, each_record
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.plan.backfill.windows import uncovered
 from kafka_ferry.retry import retry_for
 from kafka_ferry.verify.rows import SourceWitness
 from kafka_ferry.wire import connect
@@ -160,16 +161,12 @@ def _source(copied: CopiedRange) -> TopicPartition:
 def _absent(run: str, entry: LedgerRange) -> Iterator[Stretch]:
     """The stretches of a range, of a long one a part that the run's id chooses."""
     copied = entry.copied
-    at = copied.start
     known = sorted((*copied.segments, *copied.letters))
     present = [(segment.source, segment.source + segment.records) for segment in known]
-    for start, end in (*present, (copied.end, copied.end)):
-        if at < start:
-            whole = Stretch(entry, at, start)
-            spare = max(0, start - at - _MOST_OFFSETS)
-            first = at + (_shuffle_key(run, whole) % (spare + 1))
-            yield Stretch(entry, first, min(start, first + _MOST_OFFSETS))
-        at = max(at, end)
+    for start, end in uncovered(present, (copied.start, copied.end)):
+        spare = max(0, end - start - _MOST_OFFSETS)
+        first = start + (_shuffle_key(run, Stretch(entry, start, end)) % (spare + 1))
+        yield Stretch(entry, first, min(end, first + _MOST_OFFSETS))
 
 
 def _witness(cluster: WireCluster, stretch: Stretch, window: Window | None = None) -> SourceWitness:

@@ -12,7 +12,7 @@ import typer
 from kafka_ferry.cli.terminal import out, show_json, show_table, warn
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.plan.offsets.log_check import CopyState
+from kafka_ferry.plan.offsets.log_check import CopyState, PartitionState
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -33,13 +33,6 @@ class Doubts(NamedTuple):
     refusals: Sequence[Refusal] = ()
     unproved: AbstractSet[TopicPartition] = frozenset()
     failed: str = ""
-
-    def against(self, state: CopyState, number: int) -> str:
-        """The doubt about a partition, in a word or two; "" for none."""
-        refused = {(refusal.topic, refusal.partition) for refusal in self.refusals}
-        if refused & {(state.topic, None), (state.topic, number)}:
-            return "refused"
-        return "NOT PROVED" if TopicPartition(state.remote_topic, number) in self.unproved else ""
 
 
 _NONE: Final = Doubts()
@@ -136,19 +129,23 @@ def show_states(states: Sequence[CopyState], doubts: Doubts = _NONE) -> None:
 
 
 def _show_table(states: Sequence[CopyState], doubts: Doubts) -> None:
+    refused = {(refusal.topic, refusal.partition) for refusal in doubts.refusals}
+
+    def status(state: CopyState, partition: PartitionState) -> str:
+        number = partition.partition
+        if refused & {(state.topic, None), (state.topic, number)}:
+            return "refused"
+        is_unproved = TopicPartition(state.remote_topic, number) in doubts.unproved
+        return "NOT PROVED" if is_unproved and partition.said == "ok" else partition.said
+
     numbers = ("PARTITION", "POSITION", "LOG")
     rows: list[tuple[object, ...]] = []
     for state in states:
         cells: list[tuple[object, ...]] = [
-            (
-                *(partition.partition, partition.position, partition.log),
-                (doubts.against(state, partition.partition) if partition.said == "ok" else "")
-                or partition.said,
-            )
-            for partition in state.partitions
+            (it.partition, it.position, it.log, status(state, it)) for it in state.partitions
         ]
-        for *row, status in cells or [(None, None, None, "ok")]:
-            rows.append((state.remote_topic, *row, "DAMAGED" if state.problem else status))
+        for *row, shown in cells or [(None, None, None, "ok")]:
+            rows.append((state.remote_topic, *row, "DAMAGED" if state.problem else shown))
     show_table(("REMOTE TOPIC", *numbers, "STATE"), rows, numbers=numbers)
     for state in states:
         for damage in state.damages:

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from kafka_ferry.cli import app
 from kafka_ferry.cli.commands.proof.repair_copies import Doubts, show_states
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.remarks import Refusal
 from kafka_ferry.plan.offsets.log_check import CopyState, PartitionState
 
 COPIES = (
@@ -59,6 +60,22 @@ def test_a_copy_of_which_the_newest_verification_failed_is_not_called_ok(
         "eu.a 1 3 0-3 NOT PROVED",
         failed,
         "No remote topic has preserved offsets, and the next run refuses none.",
+    ]
+
+
+def test_what_the_next_run_refuses_is_refused_whatever_else_is_said_of_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    parts = (PartitionState(0, 3, 0, 5, uncommitted=2), PartitionState(1, 3, 0, 3))
+    copies = [CopyState(name, f"eu.{name}", "an id", partitions=parts) for name in "ab"]
+    refusals = (Refusal("a", "it is cut.", "", partition=0), Refusal("b", "it is gone.", ""))
+    show_states(copies, Doubts(refusals))
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines[1:5] == [
+        "eu.a 0 3 0-5 refused",
+        "eu.a 1 3 0-3 ok",
+        "eu.b 0 3 0-5 refused",
+        "eu.b 1 3 0-3 refused",
     ]
 
 

@@ -173,7 +173,7 @@ DEFECTS: Final = (
     Defect(
         "foreign records are not counted",
         "verify/recount.py",
-        "elif following:\n            counted[following.range].add_foreign(batch.header)",
+        "elif following:\n            counted[following.range].foreign.add(batch.header)",
         "elif following:\n            pass",
         "write foreign",
     ),

@@ -187,8 +187,10 @@ def _choose(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> 
     asked_at = now_ms()
     with step_time(flow):
         bounds, ids, gone, branches, copies, releases = _source(flow)
-        firsts = first_offsets(flow, dict.fromkeys(bounds, window.since_ms))
-        afters = first_offsets(flow, dict.fromkeys(firsts, window.until_ms))
+        firsts, unread = first_offsets(flow.source, dict.fromkeys(bounds, window.since_ms))
+        afters, unread_too = first_offsets(flow.source, dict.fromkeys(firsts, window.until_ms))
+    for error in (unread | unread_too).values():
+        raise error
     known: dict[tuple[str, int], list[tuple[Span, int, str]]] = defaultdict(list)
     for one in certificates:
         for row in one.ranges():

@@ -11,7 +11,7 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.wire.partitions.absence import Unanswered
+from kafka_ferry.wire.partitions import times
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import (
     Record,
@@ -93,21 +93,28 @@ def test_a_first_copy_begins_where_it_is_to(
 
 
 def test_a_time_is_not_after_all_records_because_a_broker_looks_at_deleted_ones(
-    flow: Callable[..., Flow], primary: KafkaCluster, topic: str
+    flow: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    topic: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Which it does until their segment is deleted: the first one that had a record as new."""
     set_config(primary, topic, "segment.ms", "1000")
-    # Each is a segment of its own.
-    for age in (40, 30, 20):
+    # The last one is a segment of its own.
+    for age in (30, 40, 20):
         add(primary, topic, age, partition=1)
     delete_before(primary, topic, 1, partition=1)
-    hasty = flow(moment(45), admin_timeout_ms=1_000)
-
-    with pytest.raises(Unanswered, match=f"finds no record of {topic}-1 at or after"):
-        plan_now(hasty)
-
     # Nothing is newer, whatever was deleted.
-    assert failures(copy_now(flow("10 minutes"))) == []
+    assert plan_now(flow("10 minutes")).ranges[1].start == 3
+    made = flow(moment(35))
+    with monkeypatch.context() as patch:
+        patch.setattr(times, "_MOST_BYTES", 0)
+        (refusal,) = plan_now(made).remarks.refused
+        assert f"finds no record of {topic}-1 at or after" in refusal.reason
+    assert failures(copy_now(made)) == []
+    copied = read_all(backup.bootstrap, remote(made, topic))[1]
+    assert [int(record.value or b"") for record in copied] == [20]
 
 
 def test_it_begins_where_a_group_stands(flow: Callable[..., Flow], pair: Pair, topic: str) -> None:

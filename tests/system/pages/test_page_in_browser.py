@@ -198,7 +198,7 @@ def test_a_deep_link_opens_a_run_and_a_topic(browser_page: Page, runs: list[str]
     rule = "rule 1 changed 8,990 of 9,000 records: value.email in 8,990, value.emial in none"
     expect(browser_page.get_by_text(rule)).to_be_visible()
     expect(
-        browser_page.get_by_text("Rule 1 reads value.emial, which none of 9,000")
+        browser_page.get_by_text("Rule 1 sets value.emial, which has changed none of 9,000")
     ).to_be_visible()
     browser_page.goto(f"{PAGE}&topic=payments")
     expect(table(browser_page, "partitions").locator("tbody tr")).to_have_count(12)

@@ -33,6 +33,7 @@ class WindowFacts:
         firsts: the first offset whose record is not older than the window; absent where there is none.
         lasts: the first offset whose record is so much newer than the window that no older one
             is expected after it; absent where there is none.
+        unread: why nothing says where the window is in other partitions.
         cut: partitions whose logs start after 0 and have no record before ``firsts`` any more: what the source
             has deleted may be of the window.
         older: of those, the offset before which all records were on the source before the window began, by the
@@ -45,6 +46,7 @@ class WindowFacts:
 
     firsts: Mapping[TopicPartition, int] = field(default_factory=dict)
     lasts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    unread: Mapping[TopicPartition, str] = field(default_factory=dict)
     cut: frozenset[TopicPartition] = frozenset()
     older: Mapping[TopicPartition, int] = field(default_factory=dict)
     settled: Mapping[TopicPartition, Sequence[Settled]] = field(default_factory=dict)
@@ -81,7 +83,7 @@ class TopicBackfill:
         self._transform = flow.fingerprint_of(choice.topic)
         self._there = self._after = self._unread = 0
         self._ends_early = self._has_left = False
-        self._of_deleted: list[Refusal | Note] = []
+        self._of_partitions: list[Refusal | Note] = []
         planned = {
             range_.partition: range_ for range_ in ordinary.ranges if range_.topic == choice.topic
         }
@@ -97,7 +99,7 @@ class TopicBackfill:
         # What a topic has lost is in the ledger, and so is not among the ranges.
         has_lost = self._there > 0 and self._remote_topic in facts.mismatched
         self.refusal = self._refusal() if self.ranges or has_lost else None
-        self.refusals = [it for it in self._of_deleted if isinstance(it, Refusal)]
+        self.refusals = [it for it in self._of_partitions if isinstance(it, Refusal)]
         if self.refusal:
             self.refusals = [self.refusal]
 
@@ -138,7 +140,7 @@ class TopicBackfill:
                 f"{self._unread_text} What was lost there since `ferry verify --all` finds, and `ferry repair "
                 "--append` copies.",
             )
-        elif not (self.ranges or self._after or self._of_deleted):
+        elif not (self.ranges or self._after or self._of_partitions):
             reason = "the source has no record in the window."
             if self._has_left:
                 reason = (
@@ -157,7 +159,7 @@ class TopicBackfill:
                 f"{self._after:,} offsets that may be in the window are not below the flow's "
                 "position: its own runs copy them, in order.",
             )
-        yield from (it for it in self._of_deleted if isinstance(it, Note))
+        yield from (it for it in self._of_partitions if isinstance(it, Note))
 
     @property
     def _unread_text(self) -> str:
@@ -177,6 +179,9 @@ class TopicBackfill:
 
     def _range(self, number: int, planned: Range | None) -> Iterator[Range]:
         source = TopicPartition(self._choice.topic, number)
+        if unread := self._facts.unread.get(source):
+            self._of_partitions.append(Refusal(source.topic, unread, "", number))
+            return
         bounds = self._state.source.logs.bounds[source]
         position = self._position(number, bounds, planned)
         offsets, after = self._offsets(source, bounds, position)
@@ -186,7 +191,7 @@ class TopicBackfill:
             reached = (self._facts.older.get(source, 0), min(bounds.start, position))
             if deleted := deleted_offsets(known, reached, self._window):
                 is_left = offsets is not None or after > 0
-                self._of_deleted.append(
+                self._of_partitions.append(
                     judge_deleted(self._flow, source, bounds.start, deleted, is_left=is_left)
                 )
             else:

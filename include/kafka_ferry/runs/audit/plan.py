@@ -17,11 +17,9 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.model.cluster_state import LogBounds
-from kafka_ferry.retry import retry
 from kafka_ferry.runs.audit.request import AuditRequest
 from kafka_ferry.runs.audit.topics import AuditedTopics
-from kafka_ferry.wire import connect
-from kafka_ferry.wire.partitions.times import offsets_at
+from kafka_ferry.runs.plan.first_starts import first_offsets
 
 _NO_WINDOW = (
     "a compacted topic is compared by the latest record of each key, which may lie outside the window. "
@@ -181,14 +179,8 @@ def _extents(
     extents = {tp: LogExtent(log.start, log.start, log.end) for tp, log in bounds.items()}
     if terms.since_ms is None:
         return extents, unread
-    with connect(cluster) as wire:
-
-        def look_up() -> dict[TopicPartition, int | None]:
-            nodes = {tp: leader.node for tp, leader in wire.recent_leaders(extents).items()}
-            with wire.forgetting():
-                return offsets_at(wire, nodes, dict.fromkeys(extents, terms.since_ms or 0))
-
-        offsets = retry(look_up) if extents else {}
+    offsets, failed = first_offsets(cluster, dict.fromkeys(extents, terms.since_ms))
+    unread |= {tp.topic: str(error) for tp, error in failed.items()}
     return {tp: _window(extent, offsets.get(tp)) for tp, extent in extents.items()}, unread
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -56,12 +56,16 @@ def _facts(
     partitions = [
         tp for tp in state.source.logs.bounds if wanted is None or wanted.matches(tp.topic)
     ]
-    firsts = first_offsets(flow, dict.fromkeys(partitions, window.since_ms))
-    lasts = {}
+    firsts, unread = first_offsets(flow.source, dict.fromkeys(partitions, window.since_ms))
+    lasts: dict[TopicPartition, int] = {}
     if flow.backfill_disorder_ms >= 0:
         too_young = min(window.until_ms + flow.backfill_disorder_ms, _FURTHEST_MS)
-        lasts = first_offsets(flow, dict.fromkeys(firsts, too_young))
-    cut = _cut_partitions(flow, state, partitions, firsts)
+        lasts, unread_too = first_offsets(flow.source, dict.fromkeys(firsts, too_young))
+        unread |= unread_too
+    begun = [tp for tp in partitions if state.source.logs.bounds[tp].start > 0]
+    oldest, unread_too = first_offsets(flow.source, dict.fromkeys(begun, _OLDEST_MS))
+    unread |= unread_too
+    cut = frozenset(tp for tp in begun if oldest.get(tp) == firsts.get(tp))
     separate = _separate_topics(flow, state)
     topic_ids = {topic.topic_id for topic in (*state.target.topics.values(), *separate.values())}
     known = backfilled_ids(ledger, separate) if state.positions.ledger_end else frozenset()
@@ -80,6 +84,7 @@ def _facts(
     return WindowFacts(
         firsts=firsts,
         lasts=lasts,
+        unread={tp: str(error) for tp, error in unread.items()},
         cut=cut,
         older=older,
         settled=settled,
@@ -89,18 +94,6 @@ def _facts(
             tp.topic for tp in log_mismatches(flow, target, ledger, separate.values())
         ),
     )
-
-
-def _cut_partitions(
-    flow: Flow,
-    state: ClusterState,
-    partitions: Iterable[TopicPartition],
-    firsts: Mapping[TopicPartition, int],
-) -> frozenset[TopicPartition]:
-    """``WindowFacts.cut``."""
-    begun = [tp for tp in partitions if state.source.logs.bounds[tp].start > 0]
-    oldest = first_offsets(flow, dict.fromkeys(begun, _OLDEST_MS))
-    return frozenset(tp for tp in begun if oldest.get(tp) == firsts.get(tp))
 
 
 def _separate_topics(flow: Flow, state: ClusterState) -> dict[str, Topic]:

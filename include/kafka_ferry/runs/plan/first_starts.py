@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kafka_ferry.batches.epochs import OLDEST_EPOCH
 from kafka_ferry.clock import now_ms
-from kafka_ferry.config import Flow
+from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.config.file_content import content_of
 from kafka_ferry.config.files.yaml_document import NoDocument, read_document
 from kafka_ferry.config.types.first_start import FirstStart, read_first_start
@@ -22,7 +22,7 @@ from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.cluster_state import TopicStarts
 from kafka_ferry.model.groups import Group
 from kafka_ferry.model.topic_pair import Pair
-from kafka_ferry.retry import retry
+from kafka_ferry.retry import retry, retry_each
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.epochs import epochs_before
 from kafka_ferry.wire.partitions.times import offsets_at
@@ -67,11 +67,14 @@ def topic_starts(
     refused: dict[str, str] = {}
     for start, partitions in partitions_by_start.items():
         try:
-            starts |= _offsets(flow, start, {tp: bounds[tp] for tp in partitions})
+            offsets, unread = _offsets(flow, start, {tp: bounds[tp] for tp in partitions})
         except FerryError as error:
             if error.transient or isinstance(error, ConfigError):
                 raise
             refused |= dict.fromkeys((tp.topic for tp in partitions), str(error))
+        else:
+            starts |= offsets
+            refused |= {tp.topic: str(error) for tp, error in unread.items()}
     return TopicStarts(starts, refused, begun)
 
 
@@ -122,50 +125,62 @@ def _is_empty(log: LogBounds) -> bool:
     return log.start == log.end
 
 
-def first_offsets(flow: Flow, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """The first offset per source partition with a timestamp at or after a time; absent where there is none.
+def first_offsets(
+    cluster: Cluster, times: Mapping[TopicPartition, int]
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, FerryError]]:
+    """The first offset per partition with a timestamp at or after a time; absent where there is none.
+
+    And why nothing says it of others.
 
     Args:
-        flow: the flow.
-        times: by source partition, in milliseconds since 1970.
+        cluster: the cluster.
+        times: by partition, in milliseconds since 1970.
+
+    Raises:
+        ClusterUnreachable: it does not answer.
     """
     if not times:
-        return {}
-    with connect(flow.source) as cluster:
+        return {}, {}
+    with connect(cluster) as wire:
 
-        def ask() -> Mapping[TopicPartition, int | None]:
-            nodes = {tp: leader.node for tp, leader in cluster.leaders(times).items()}
-            offsets = offsets_at(cluster, nodes, times)
-            if moving := times.keys() - offsets.keys():
-                # Treated as a partition without such records, it would be left out silently.
-                raise ClusterUnreachable(f"{min(moving)} on {flow.source.alias} has no leader.")
-            return offsets
+        def ask(partitions: list[TopicPartition]) -> dict[TopicPartition, int | FerryError | None]:
+            nodes = {tp: leader.node for tp, leader in wire.leaders(partitions).items()}
+            # Treated as a partition without such records, one whose leader moves would be left out silently.
+            moving = {
+                tp: ClusterUnreachable(f"{tp} on {cluster.alias} has no leader.")
+                for tp in partitions
+            }
+            return moving | offsets_at(wire, nodes, {tp: times[tp] for tp in partitions})
 
-        offsets = retry(ask)
-    return {tp: offset for tp, offset in offsets.items() if offset is not None}
+        answers = retry_each(times, ask)
+    return (
+        {tp: offset for tp, offset in answers.items() if isinstance(offset, int)},
+        {tp: error for tp, error in answers.items() if isinstance(error, FerryError)},
+    )
 
 
 def _offsets(
     flow: Flow, start: FirstStart, bounds: Mapping[TopicPartition, LogBounds]
-) -> dict[TopicPartition, int]:
-    """Where the partitions in ``bounds`` begin.
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, FerryError]]:
+    """Where the partitions in ``bounds`` begin, and why nothing says it of some.
 
     Raises:
-        FerryError: nothing says it.
+        FerryError: nothing says it of any.
     """
     firsts = {tp: log.start for tp, log in bounds.items()}
     ends = {tp: log.end for tp, log in bounds.items()}
     match start.kind:
         case "earliest":
-            return firsts
+            return firsts, {}
         case "latest":
-            return ends
+            return ends, {}
         case "group":
-            return firsts | _of_group(flow, start.name, firsts)
+            return firsts | _of_group(flow, start.name, firsts), {}
         case "file":
-            return firsts | _of_file(flow, start.name, firsts)
+            return firsts | _of_file(flow, start.name, firsts), {}
     since = start.ms if start.kind == "moment" else now_ms() - start.ms
-    return ends | first_offsets(flow, dict.fromkeys(bounds, since))
+    offsets, unread = first_offsets(flow.source, dict.fromkeys(bounds, since))
+    return ends | offsets, unread
 
 
 def _of_group(

@@ -8,24 +8,27 @@ from typing import Any, Final, NamedTuple
 
 from kafka.protocol.consumer import ListOffsetsRequest
 
+from kafka_ferry.batches import OPENED_AT_ONCE, each_record
+from kafka_ferry.clock import moment_text
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.questions import Question
 from kafka_ferry.wire.error_codes import NONE, is_transient, read_fault
-from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.by_leader import ask_leaders
 from kafka_ferry.wire.partitions.list_offsets import (
     EARLIEST,
-    LATEST,
     NEWEST,
     NEWEST_SINCE,
-    log_offsets,
     offsets_question,
 )
+from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_log
+from kafka_ferry.wire.partitions.scan import stored_batches
 
 # Limits a request to so many partitions: a broker looks each time up in an index on disk.
 _AT_ONCE: Final = 5_000
+# So much of a log is read where its broker's answer is in doubt.
+_MOST_BYTES: Final = 64 * 1024 * 1024
 
 
 class Entry(NamedTuple):
@@ -52,7 +55,7 @@ class LookedUp:
 
 def offsets_at(
     cluster: WireCluster, nodes: Mapping[TopicPartition, int], times: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, int | None]:
+) -> dict[TopicPartition, int | FerryError | None]:
     """The first offset of each partition with a timestamp at or after a time.
 
     Args:
@@ -61,23 +64,22 @@ def offsets_at(
         times: by partition, in milliseconds since 1970; a negative one, before 1970, is older than any record.
 
     Returns:
-        The offset, None where all records are older; a partition whose leader moves is absent.
+        The offset, None where all records are older, or why nothing says it; a partition whose leader moves is
+        absent.
 
     Raises:
-        AccessDenied: without DESCRIBE on a topic.
-        BrokerError: for any other error of a partition.
         ClusterUnreachable: if a broker does not answer, or not for every partition.
-        Unanswered: a broker finds no such record, and its log may have one.
     """
     looked_up = look_up(cluster, nodes, times)
-    for error in looked_up.refused.values():
-        raise error
-    _require_none(
-        cluster,
-        nodes,
-        {tp: times[tp] for tp, record in looked_up.entries.items() if record is None},
-    )
-    return {tp: entry.offset if entry else None for tp, entry in looked_up.entries.items()}
+    offsets: dict[TopicPartition, int | FerryError | None] = dict(looked_up.refused)
+    offsets |= {tp: entry.offset if entry else None for tp, entry in looked_up.entries.items()}
+    without = {tp: times[tp] for tp, entry in looked_up.entries.items() if entry is None}
+    for tp in _doubtful(cluster, nodes, without):
+        try:
+            offsets[tp] = _read_first(cluster, partition_log(cluster, tp), times[tp])
+        except FerryError as error:
+            offsets[tp] = error
+    return offsets
 
 
 def look_up(
@@ -108,16 +110,14 @@ def look_up(
     return looked_up
 
 
-def _require_none(
+def _doubtful(
     cluster: WireCluster, nodes: Mapping[TopicPartition, int], times: Mapping[TopicPartition, int]
-) -> None:
-    """Check that the newest records are older than times at or after which brokers have found none.
+) -> list[TopicPartition]:
+    """Partitions whose newest record is not older than a time at or after which brokers have found none.
 
     A broker looks in the first segment that has had such a record. Where that lies before the log's start, it does
-    not look in those after it, until the segment is deleted (``UnifiedLog.fetchOffsetByTimestamp``).
-
-    Raises:
-        Unanswered: one may not be; not of brokers before 3.0, which cannot be asked.
+    not look in those after it, until the segment is deleted (``UnifiedLog.fetchOffsetByTimestamp``). Brokers before
+    3.0 cannot be asked for the newest record.
     """
     led = {
         tp: nodes[tp]
@@ -128,20 +128,32 @@ def _require_none(
     def question(node: int, some: list[TopicPartition]) -> Question[dict[TopicPartition, Any]]:
         return offsets_question(cluster, node, dict.fromkeys(some, NEWEST))
 
-    doubtful = [
+    return [
         tp
         for answers in ask_leaders(cluster, led, question, _AT_ONCE)
         for tp, entry in answers.items()
         if entry.error_code != NONE or entry.timestamp >= times[tp]
     ]
-    # An empty log has none, whatever was deleted from it.
-    both = (EARLIEST, LATEST)
-    bounds = log_offsets(cluster, {tp: nodes[tp] for tp in doubtful}, both) if doubtful else {}
-    if left := [tp for tp, (start, end) in bounds.items() if start < end]:
-        tp = min(left)
-        raise Unanswered(
-            f"{cluster.alias} finds no record of {tp} at or after {times[tp]} ms since 1970, and does not show that "
-            "there is none.",
-            advice="Has DeleteRecords moved the log's start? Within log.retention.check.interval.ms, five minutes by "
-            "default, brokers delete what lies before it, and answer again.",
-        )
+
+
+def _read_first(cluster: WireCluster, log: PartitionLog, since: int) -> int | None:
+    """What a lookup of ``since`` would give, by the log itself; like that, it takes any record.
+
+    Raises:
+        FerryError: the partition cannot be read, or has too many records before that one.
+    """
+    size = 0
+    for batch in stored_batches(cluster, log, log.start, log.end):
+        if batch.header.max_timestamp >= since:
+            for offset, timestamp, *_ in each_record(batch, OPENED_AT_ONCE):
+                if offset >= log.start and timestamp >= since:
+                    return offset
+        size += batch.header.size
+        if size > _MOST_BYTES:
+            raise FerryError(
+                f"{cluster.alias} finds no record of {log.partition} at or after {moment_text(since)}, and has newer "
+                "ones.",
+                advice="Has DeleteRecords moved the log's start? Within log.retention.check.interval.ms, five minutes "
+                "by default, brokers delete what lies before it, and answer again.",
+            )
+    return None

@@ -83,6 +83,18 @@ def test_a_backfill_looks_at_what_may_be_missing(
     assert (plan.pins, plan.topics.config_changes, plan.access.acl_changes) == ((), (), ())
 
 
+def test_a_partition_whose_window_cannot_be_found_is_refused_alone() -> None:
+    two = a_state(
+        a_source(partitions=2),
+        target=[a_remote(partitions=2)],
+        positions={P0: at(30), P0._replace(partition=1): at(30)},
+        ledger_end=7,
+    )
+    plan = backfill(two, unread={TopicPartition("orders", 1): "It has no leader."})
+    assert [str(it) for it in plan.remarks.refused] == ["orders-1: It has no leader."]
+    assert intervals(plan) == [("orders", 0, 12, 30)]
+
+
 def test_the_leader_epoch_before_the_position_travels_with_the_range() -> None:
     known = a_state(
         a_source(), target=[a_remote()], positions={P0: at(30, leader_epoch=4)}, ledger_end=7

@@ -87,7 +87,7 @@ def test_a_partition_whose_window_cannot_be_found_is_refused_alone() -> None:
     two = a_state(
         a_source(partitions=2),
         target=[a_remote(partitions=2)],
-        positions={P0: at(30), P0._replace(partition=1): at(30)},
+        positions={P0: at(30), replace(P0, partition=1): at(30)},
         ledger_end=7,
     )
     plan = backfill(two, unread={TopicPartition("orders", 1): "It has no leader."})

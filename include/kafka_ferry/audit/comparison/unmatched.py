@@ -79,12 +79,11 @@ def judge_unmatched(
     """
     ours, theirs = state.source_unmatched, state.target_unmatched
     ours, removed = _drop_removed(ours, target, state)
-    differing: list[Differing] = []
     moved = _pair_moves(ours, theirs)
-    for i, j in zip(moved.reordered_source.tolist(), moved.reordered_target.tolist(), strict=True):
-        offsets = int(ours.entries.offsets[i]), int(theirs.entries.offsets[j])
-        differing.append(Differing("reordered", *offsets))
+    differing = [*_reordered(ours, theirs, moved)]
     ours, theirs = ours.at(moved.left_source), theirs.at(moved.left_target)
+    ours, of_head = _pair_with_head(ours, target, state)
+    differing += of_head
     is_double, origins = _find_doubles(source, target, theirs, state)
     doubled = theirs.at(is_double).entries.offsets
     for origin, offset in zip(origins[is_double].tolist(), doubled.tolist(), strict=True):
@@ -96,6 +95,9 @@ def judge_unmatched(
         differing.append(Differing("altered", *offsets, what))
     ours = ours.at(all_but([pair.source for pair in paired], len(ours)))
     theirs = theirs.at(all_but([pair.target for pair in paired], len(theirs)))
+    # Those that the source has not deleted after all leave room for as many that it may have.
+    more = min(len(of_head), int(np.searchsorted(theirs.gaps, 1)))
+    theirs = theirs.at(np.arange(more, len(theirs)))
     is_pending = _is_pending(ours, state, recent)
     return Judged(
         differing,
@@ -103,7 +105,7 @@ def judge_unmatched(
         foreign=theirs.entries,
         in_order=moved.in_order,
         removed=state.removed_records + removed,
-        expired=state.head_records,
+        expired=state.head_records - len(of_head) + more,
         pending=int(is_pending.sum()),
     )
 
@@ -138,6 +140,32 @@ class _Moved:
     left_source: Booleans
     left_target: Booleans
     in_order: int
+
+
+def _reordered(ours: Unmatched, theirs: Unmatched, moved: _Moved) -> Iterator[Differing]:
+    for i, j in zip(moved.reordered_source.tolist(), moved.reordered_target.tolist(), strict=True):
+        yield Differing("reordered", int(ours.entries.offsets[i]), int(theirs.entries.offsets[j]))
+
+
+def _pair_with_head(
+    ours: Unmatched, target: AuditedLog, state: WalkState
+) -> tuple[Unmatched, list[Differing]]:
+    """The source's unmatched records without those among the target's first ones, and these.
+
+    What a backfill has copied lies after newer records: these come first on the target, before what both sides hold in
+    the same order.
+    """
+    found: list[Differing] = []
+    for chunk in chunks(target, target.since, state.head_end) if state.head_records else ():
+        if not len(ours):
+            break
+        same = chunk.at(np.isin(chunk.digests, ours.entries.digests))
+        # Of another gap than any: whatever matches there is at another place.
+        theirs = Unmatched(same, np.full(len(same), -1))
+        moved = _pair_moves(ours, theirs)
+        found += _reordered(ours, theirs, moved)
+        ours = ours.at(moved.left_source)
+    return ours, found
 
 
 def _pair_moves(ours: Unmatched, theirs: Unmatched) -> _Moved:

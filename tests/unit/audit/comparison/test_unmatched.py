@@ -117,6 +117,16 @@ def test_records_before_the_sources_log_start_are_not_foreign() -> None:
     assert findings(found) == expected
 
 
+@pytest.mark.parametrize("backfilled", [0, 40, 50])
+def test_records_that_a_backfill_put_after_newer_ones_are_not_missing(backfilled: int) -> None:
+    """The source has deleted the first 50 since, of which the backfill has found those from ``backfilled`` on."""
+    source = many(100)
+    target = source[95:] + source[backfilled:95]
+    _, found = compared(MemoryLog(source[50:], since=50, lost_head=True), target, block=8)
+    assert findings(found) == {Differing("reordered", 95 + i, i) for i in range(5)}
+    assert found.expired == 50 - backfilled
+
+
 def test_records_that_the_target_has_deleted_are_not_missing() -> None:
     source = many(100)
     target = MemoryLog(source[30:70] + source[71:], since=30, lost_head=True)

@@ -25,6 +25,8 @@ State = Literal[
 
 
 # Of fewer records, each may be one that the rule is not for.
+_SOME: Final = 10
+# Or one that has not all of the fields that the rule is for.
 _MANY: Final = 100
 _ARE_NAMES_RIGHT: Final = (
     "Does it name the fields and headers as the records do? What a record lacks is null."
@@ -97,13 +99,15 @@ class RuleCounts:
     @property
     def doubts(self) -> Iterator[str]:
         """What is hardly meant, a sentence each."""
-        if self.records < _MANY:
+        if self.records < _SOME:
             return
         rule, kept = f"Rule {self.number}", self.records - self.left_out
         if not kept:
             yield f"{rule} has left out all {self.records:,} records. {_ARE_NAMES_RIGHT}"
         elif self.changes and not self.changed:
             yield f"{rule} has changed none of {kept:,} records. {_ARE_NAMES_RIGHT}"
+        if self.records < _MANY:
+            return
         uses = dict(uses_of(self.by_name))
         is_enough = self.changed > 0 and kept >= _MANY
         changes = {use.name for use in uses if use.verb in ("set", "drop")} if is_enough else set()

@@ -9,17 +9,20 @@ for both clusters, such as security_protocol. docs/certificates.md describes wha
 """
 
 import argparse
+import base64
 import json
 import struct
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import xxhash
 from check_certificates import check
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.consumer import fetcher
+from kafka.errors import for_code
 
 HEADER_BYTES = 61
 WAIT_S = 60
@@ -42,6 +45,23 @@ class Batches(fetcher.MemoryRecords):
 
 
 fetcher.MemoryRecords = Batches
+
+
+def require_topic(options, name, topic_id):
+    """Exits unless the cluster has the topic, and that one of the name."""
+    known = {key: value for key, value in options.items() if key in KafkaAdminClient.DEFAULT_CONFIG}
+    admin = KafkaAdminClient(**known)
+    try:
+        (topic,) = admin.describe_topics([name])
+    finally:
+        admin.close()
+    if topic["error_code"]:
+        sys.exit(f"{name}: {for_code(topic['error_code']).__name__} by {options['bootstrap_servers']}")
+    there = uuid.UUID(str(topic.get("topic_id") or uuid.UUID(int=0)))
+    if there.int:  # brokers before 2.8 give topics no ids
+        there = base64.urlsafe_b64encode(there.bytes).decode().rstrip("=")
+        if there != topic_id:
+            sys.exit(f"{name} is another topic now (id {there}), and not that of the certificate (id {topic_id})")
 
 
 def read(options, partition, start, end):
@@ -163,6 +183,7 @@ def main():
         [json.loads(line) for line in lines if not line.startswith(b'{"signature"')], asked.place
     )
     target = more | {"bootstrap_servers": asked.target}
+    require_topic(target, row["remote_topic"], row["remote_topic_id"])
     segments = segments_of(target, header, row)
     if not segments:
         sys.exit("the range has no record on the target: there is nothing to read back")
@@ -179,8 +200,10 @@ def main():
         faults.append(f"the target's batches have the digest {found}, and not {row['digest']}")
     print(f"target: {records} records, digest {found}")
     if asked.source:
+        options = more | {"bootstrap_servers": asked.source}
+        require_topic(options, row["topic"], row["topic_id"])
         source = TopicPartition(row["topic"], row["partition"])
-        here, _ = read(more | {"bootstrap_servers": asked.source}, source, row["start"], row["end"])
+        here, _ = read(options, source, row["start"], row["end"])
         others, compared = compare(here, there, segments)
         faults += others[:10]
         print(

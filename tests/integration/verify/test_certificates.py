@@ -43,6 +43,7 @@ from tests.support.records.builders import (
     Record,
     create_topic,
     delete_before,
+    delete_topic,
     produce,
     recreate_topic,
 )
@@ -533,6 +534,13 @@ def test_a_range_is_read_back_without_kafka_ferry(pair: Pair, flow: Flow) -> Non
     assert (less.returncode, "the target has 10 of its 20 records" in less.stdout) == (1, True), (
         less
     )
+    recreate_topic(pair.primary, topic, 2)
+    other = checked("--source", pair.primary.bootstrap)
+    assert (other.returncode, f"{topic} is another topic now" in other.stderr) == (1, True), other
+    delete_topic(pair.backup, remote(flow, topic))
+    none = checked()
+    assert none.returncode == 1
+    assert none.stderr.startswith(f"{remote(flow, topic)}: UnknownTopicOrPartitionError"), none
 
 
 def test_a_copy_that_was_given_up_is_proved_by_no_certificate_and_named(

@@ -142,7 +142,10 @@ def wrong_credentials(properties: Mapping[str, str]) -> Iterator[Problem]:
     mechanism = properties.get("sasl.mechanism", GSSAPI)
     form = LOGIN_FORM.replace("<login module>", LOGIN_MODULES.get(mechanism, "<login module>"))
     if JAAS not in properties:
-        if mechanism in LOGIN_MODULES:
+        if "sasl.mechanism" not in properties:
+            reason = f"is required with {properties['security.protocol']}"
+            yield Problem("sasl.mechanism", reason, f"Set it to one of {', '.join(MECHANISMS)}.")
+        elif mechanism in LOGIN_MODULES:
             yield Problem(JAAS, f"is required with {mechanism}", form)
         return
     try:

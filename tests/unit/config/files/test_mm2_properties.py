@@ -165,18 +165,18 @@ SSL = "security.protocol"
     [
         # shared by the clusters < the cluster's < the role's in that cluster
         (f"{SSL}=SSL", "SSL"),
-        (f"{SSL}=SSL\nprimary.{SSL}=SASL_SSL", "SASL_SSL"),
+        (f"{SSL}=SSL\nprimary.{SSL}=PLAINTEXT", "PLAINTEXT"),
         (f"backup.{SSL}=SSL", None),
-        (f"primary.{SSL}=SSL\nprimary.consumer.{SSL}=SASL_SSL", "SASL_SSL"),
+        (f"primary.{SSL}=SSL\nprimary.consumer.{SSL}=PLAINTEXT", "PLAINTEXT"),
         # the flow's consumer.x < the cluster's, shared too < the flow's source.consumer.x
         (f"primary->backup.consumer.{SSL}=SSL", "SSL"),
-        (f"primary->backup.consumer.{SSL}=SSL\nprimary.{SSL}=SASL_SSL", "SASL_SSL"),
-        (f"primary->backup.consumer.{SSL}=SSL\n{SSL}=SASL_SSL", "SASL_SSL"),
-        (f"primary->backup.source.consumer.{SSL}=SSL\nprimary.consumer.{SSL}=SASL_SSL", "SSL"),
+        (f"primary->backup.consumer.{SSL}=SSL\nprimary.{SSL}=PLAINTEXT", "PLAINTEXT"),
+        (f"primary->backup.consumer.{SSL}=SSL\n{SSL}=PLAINTEXT", "PLAINTEXT"),
+        (f"primary->backup.source.consumer.{SSL}=SSL\nprimary.consumer.{SSL}=PLAINTEXT", "SSL"),
         (f"primary->backup.target.consumer.{SSL}=SSL", None),
         # source.cluster.x replaces the cluster's own, except where that was handed to its clients
         (f"primary->backup.source.cluster.{SSL}=SSL", "SSL"),
-        (f"primary->backup.source.cluster.{SSL}=SSL\nprimary.{SSL}=SASL_SSL", "SASL_SSL"),
+        (f"primary->backup.source.cluster.{SSL}=SSL\nprimary.{SSL}=PLAINTEXT", "PLAINTEXT"),
         (f"primary->backup.target.cluster.{SSL}=SSL", None),
         # dropped by MirrorMaker 2
         (f"consumer.{SSL}=SSL", None),

@@ -272,6 +272,11 @@ def test_no_value_is_its_own_suggestion(tmp_path: Path) -> None:
             "SCRAM-SHA-256 or SCRAM-SHA-512",
         ),
         (
+            f"  sasl.mechanism: SCRAM-SHA-256\n  sasl.jaas.config: {SCRAM};\n",
+            "",
+            ":1: source.sasl.mechanism: is required with SASL_SSL. Set it to one of PLAIN, SCRAM-SHA-256,",
+        ),
+        (
             "bootstrap.servers: a:1",
             "bootstrap: {servers: a:1}",
             ":3: source.bootstrap: must be text or a number, and not a mapping with 'servers'. Write "

@@ -56,12 +56,16 @@ def require_topic(options, name, topic_id):
     finally:
         admin.close()
     if topic["error_code"]:
-        sys.exit(f"{name}: {for_code(topic['error_code']).__name__} by {options['bootstrap_servers']}")
+        sys.exit(
+            f"{name}: {for_code(topic['error_code']).__name__} by {options['bootstrap_servers']}"
+        )
     there = uuid.UUID(str(topic.get("topic_id") or uuid.UUID(int=0)))
     if there.int:  # brokers before 2.8 give topics no ids
         there = base64.urlsafe_b64encode(there.bytes).decode().rstrip("=")
         if there != topic_id:
-            sys.exit(f"{name} is another topic now (id {there}), and not that of the certificate (id {topic_id})")
+            sys.exit(
+                f"{name} is another topic now (id {there}), and not that of the certificate (id {topic_id})"
+            )
 
 
 def read(options, partition, start, end):

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -51,15 +52,16 @@ from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQ
 from kafka_ferry.copy.target.produce.pipeline import Answer, Pipeline
 from kafka_ferry.copy.target.transaction import Transaction
 from kafka_ferry.copy.target.writer import void_unless_known
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import PartitionLeader
-from kafka_ferry.wire.error_codes import NONE, fault
+from kafka_ferry.wire.error_codes import NONE, OUT_OF_ORDER_SEQUENCE_NUMBER, fault
 from kafka_ferry.wire.partitions.ends import settled_ends
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
-from kafka_ferry.wire.transactions.markers import new_producer_id
+from kafka_ferry.wire.transactions.markers import new_producer_id, transactions_in_memory
 
 # Two requests per broker, so that one is in flight while the other is answered.
 _REQUEST_BYTES: Final = 2 * 1024 * 1024
@@ -318,10 +320,27 @@ class PreservedRecords:
                 what = "its log has lost records (an unclean leader election?)"
             message = f"it stored the record of offset {offset} at {answer.base_offset}: {what}."
             self._fail(queue, offset, message, advice=True)
+        elif answer.code == OUT_OF_ORDER_SEQUENCE_NUMBER and self._is_forgotten(queue, out):
+            queue.begin_epoch()
         else:
             self._verdicts.judge(queue, out, answer)
             # Where the outcome is not known, the batch has its sequence number once only: nothing more is sent.
             queue.is_sending = bool(self._verdicts.void)
+
+    def _is_forgotten(self, queue: PreservedQueue, out: Outgoing) -> bool:
+        """Whether the leader knows the producer by a control record alone, and so takes no sequence number but 0.
+
+        A broker forgets a producer that has written nothing for a while (``producer.id.expiration.ms``).
+        """
+        assert queue.range is not None and out.converted.batch is not None
+        if queue.sequence == out.converted.batch.header.records:
+            return False
+        tp = queue.range.target
+        with suppress(FerryError):
+            known = transactions_in_memory(self._cluster, {queue.node: {tp: queue.producer_id}})
+            if tp in known and known[tp].coordinator_epoch >= 0 > known[tp].last_sequence:
+                return high_watermarks(self._cluster, {tp: queue.node})[tp] == queue.end
+        return False
 
     def _require_ends(self) -> None:
         queues = {tp: queue for tp, queue in self._queues().items() if queue.tally}

@@ -147,8 +147,8 @@ def _endpoint(kind: Kind, endpoint: object) -> str:
     if endpoint and kind != "webhook":
         raise ValueError("has an endpoint only with webhook")
     # The part after a question mark is often a token, which belongs in the connection.
-    if not isinstance(endpoint, str) or not regex.fullmatch(r"[\w./~-]*", endpoint):
-        raise ValueError("needs as endpoint a path such as /hooks/kafka, without ? and #")
+    if not isinstance(endpoint, str) or not regex.fullmatch(r"(?!.*\.\.)[\w./~-]*", endpoint):
+        raise ValueError("needs as endpoint a path such as /hooks/kafka, without ?, # and ..")
     return endpoint
 
 

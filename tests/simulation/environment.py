@@ -141,7 +141,7 @@ class Spark:
     Attributes:
         planned: by checkpoint, the files of the micro-batch that has not ended, and its number.
         seen: by checkpoint, the files that are in a micro-batch.
-        late: tasks that go on although nobody waits for them.
+        late: tasks that go on although no driver waits for them.
         past: the work of all tasks so far.
     """
 

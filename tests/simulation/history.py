@@ -182,13 +182,13 @@ class History(Oracles):
             self.blame("d", f"verified, and never gets on: {behind}")
 
     def _is_stuck(self, said: str) -> bool:
-        """Whether a marker was skipped in a way from which a flow is known not to recover by itself (issue 40).
+        """Whether a marker was skipped in a way from which a flow is known not to recover by itself.
 
-        Nobody knows how the transaction was to end. Or it is of a range without records, whose producer the broker
+        Nothing says how the transaction was to end. Or it is of a range without records, whose producer the broker
         has forgotten.
         """
         skipped = self.target.skipped_markers
-        # The documents say so: where nobody knows how it was to end, a person decides.
+        # The documents say so: where nothing says how it was to end, a person decides.
         is_unknown = bool(skipped) and "was never ended" in said
         return is_unknown or self._is_forgotten(said)
 
@@ -248,7 +248,7 @@ class History(Oracles):
             # A group that expires after the copy takes the positions along, and the next run restores them.
             is_blamed = isinstance(error, VerificationFailed) and "no position" not in said
             # What cannot be read is not blamed, but told; and of a range without records, whose producer the broker
-            # has forgotten, nobody knows who says so.
+            # has forgotten, nothing says it.
             is_blamed &= "has no leader" not in said
             is_blamed &= not self._is_forgotten(said)
             # A coordinator that is cut off from the others has old positions.

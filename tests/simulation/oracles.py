@@ -86,7 +86,7 @@ class Oracles(Workload):
     def _is_unseen(self) -> bool:
         """Whether ledger and positions have lost what no plan can miss: a run can only tell afterwards.
 
-        It was lost after a plan had looked; or coordinators have forgotten the producers too, so that nobody knows
+        It was lost after a plan had looked; or coordinators have forgotten the producers too, so that nothing says
         whose the records are.
         """
         has_forgotten = self.was_injected("cut internal") and self.was_injected("expire ids")

@@ -180,7 +180,7 @@ class Workload:
         log = self.source.log(tp)
         if not self.case.producers or log is None:
             return self.source.new_producer(), False
-        # Of topics that were recreated nobody knows them.
+        # Of topics that were recreated they are not known.
         key = tp, self.source.topic_id(tp.topic), self.random.randrange(self.case.producers)
         producer = self._producers.setdefault(key, self.source.new_producer())
         is_open = log.producers[producer].open_from >= 0 if producer in log.producers else False

@@ -194,7 +194,7 @@ def test_an_audit_says_that_no_order_was_promised_across_two_backfills(
     assert (report.state, report.found, [*report.findings]) == ("same", {}, [])
     assert "3 records are out of order only because a backfill" in " ".join(report.statements)
     assert "same as its source: 9 records" in report.headline
-    # Where it is not as the ledger says, somebody else has put it there.
+    # Where it is not as the ledger says, another producer has put it there.
     produce(
         pair.backup.bootstrap,
         remote(latest, orders),

@@ -174,7 +174,7 @@ def test_a_plan_in_place_of_the_approved_one_is_not_carried_out(pair: Pair) -> N
             this.sync_topics(planned.digest)
     save_plan(folder, planned)
     with refused:
-        # Nobody has approved, as where a task is marked as successful.
+        # Without an approval, as where a task is marked as successful.
         this.sync_topics("")
     with refused:
         this.mirror(no_spark)

@@ -649,7 +649,7 @@ def test_a_topic_that_another_run_of_the_flow_has_created_since_the_plan_is_its_
 
     with dying(monkeypatch, Death(3, before=True)), pytest.raises(Killed):
         runs[0].sync_topics()
-    # Nobody has said yet whose they are.
+    # No flow has said yet whose they are.
     assert len(runs[1].sync_topics().remarks.refused) == 2
     # What has created them goes on, and the others wait for it.
     with ThreadPoolExecutor() as pool:

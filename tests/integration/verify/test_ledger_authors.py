@@ -70,7 +70,7 @@ class Begun:
         return CopiedRange(**self.copied.model_dump() | changed)
 
     def forge(self, entry: Entry) -> None:
-        """Write an entry as somebody with WRITE on the ledger's topic can, and no more."""
+        """Write an entry as a principal with WRITE on the ledger's topic can, and no more."""
         key, value = encode(entry)
         topic = ledger_topic(self.flow.source.alias)
         produce(self.pair.backup.bootstrap, topic, [Record(key, value)])
@@ -166,7 +166,7 @@ def test_what_lies_in_a_ledger_before_the_flow_begins_is_not_believed(pair: Pair
 def test_a_range_by_another_transactional_id_fails_every_run_by_name(
     begun: Begun, reason: str
 ) -> None:
-    """Also of somebody who commits the flow's position, so that nothing else contradicts."""
+    """Also of a principal that commits the flow's position, so that nothing else contradicts."""
     flow, place = begun.flow, TopicPartition(remote(begun.flow, begun.topic), 0)
     begun.pair.produce(begun.topic, named("second", 5))
     nothing = begun.nothing_after("aborted" if reason == "copied" else reason, 5)

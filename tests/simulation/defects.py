@@ -173,8 +173,8 @@ DEFECTS: Final = (
     Defect(
         "foreign records are not counted",
         "verify/recount.py",
-        "elif following:\n            counted[following.range].foreign.add(batch.header)",
-        "elif following:\n            pass",
+        "foreign = self._counted[following.range].foreign if following else self._beyond\n            foreign.add(header)",
+        "pass",
         "write foreign",
     ),
     Defect(

@@ -11,7 +11,7 @@ Only if such a batch has gaps, as log compaction leaves them, it is opened.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
@@ -23,7 +23,6 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.verify.claim import RangeClaim, ReadUntil
 from kafka_ferry.verify.recount_by_offset import (
-    Span,
     fetch_bytes,
     record_spans,
     recount_by_offset,
@@ -188,88 +187,109 @@ def _recount(
     until: ReadUntil | None,
 ) -> PartitionRecount:
     log = partition_log(cluster, partition)
-    first = log.start
-    counted = [_Counted() for _ in claims]
-    compared = [span for claim in claims for span in claim.compared]
-    beyond = _Foreign()
-    at = 0
-    epoch = -1
-    start = max(stretches[0].start, first)
+    counting = _Counting(claims, stretches, log.start)
     ends = [log.end]
-    batches = ended_batches(cluster, log, start, max_bytes=fetch_bytes(until), on_end=ends.append)
-    for batch, is_aborted in batches:
-        base, count = batch.header.base_offset, batch.header.records
-        if until and base >= until.end:
+    start = max(stretches[0].start, log.start)
+    for batch, is_aborted in ended_batches(
+        cluster, log, start, max_bytes=fetch_bytes(until), on_end=ends.append
+    ):
+        if until and batch.header.base_offset >= until.end:
             break
+        counting.add(batch, is_aborted=is_aborted)
+    return counting.result(min(ends))
+
+
+class _Counting:
+    """Counts the batches of a log, in order, by the ranges that the ledger claims of it.
+
+    Args:
+        claims: the ranges.
+        stretches: where their records are, ascending.
+        first: the log's start.
+    """
+
+    def __init__(
+        self, claims: Sequence[RangeClaim], stretches: Sequence[_Stretch], first: int
+    ) -> None:
+        self._claims, self._stretches, self._first = claims, stretches, first
+        self._counted = [_Counted() for _ in claims]
+        self._compared = [span for claim in claims for span in claim.compared]
+        self._beyond = _Foreign()
+        # Of the first stretch that does not end before the batch.
+        self._at = 0
+        self._epoch = -1
+
+    def add(self, batch: Batch, *, is_aborted: bool) -> None:
+        """Count the next batch."""
+        header, stretches = batch.header, self._stretches
+        base = header.base_offset
         if base < stretches[-1].end:
-            epoch = batch.header.leader_epoch
-        while at < len(stretches) and stretches[at].end <= base:
-            at += 1
-        following = stretches[at] if at < len(stretches) else None
-        if is_aborted or batch.header.is_control:
-            _overwrite(batch.header, stretches, at, counted)
-            continue
-        if (
-            following
-            and claims[following.range].is_boundary
-            and batch.header.next_offset > following.start
-        ):
-            counted[following.range].add_boundary(batch.header, following.end)
-        elif following and claims[following.range].is_adopted:
-            _add_of_another(batch, record_spans(batch, first), islice(stretches, at, None), counted)
-        elif following and _is_of_another(batch.header, claims[following.range], following):
-            counted[following.range].foreign.add(batch.header)
-            _overwrite(batch.header, stretches, at, counted)
-        elif following and following.start <= base:
+            self._epoch = header.leader_epoch
+        while self._at < len(stretches) and stretches[self._at].end <= base:
+            self._at += 1
+        following = stretches[self._at] if self._at < len(stretches) else None
+        if is_aborted or header.is_control:
+            self._overwrite(header)
+        elif following and self._add_to(following, batch):
+            pass
+        elif not any(begin <= base < end for begin, end in self._compared):
+            foreign = self._counted[following.range].foreign if following else self._beyond
+            foreign.add(header)
+
+    def _add_to(self, stretch: _Stretch, batch: Batch) -> bool:
+        """Count a batch of a stretch's range, or one in its place; False where it is neither."""
+        header, claim = batch.header, self._claims[stretch.range]
+        counts = self._counted[stretch.range]
+        if claim.is_boundary and header.next_offset > stretch.start:
+            counts.add_boundary(header, stretch.end)
+        elif claim.is_adopted:
+            self._add_of_another(batch)
+        elif _is_of_another(header, claim, stretch):
+            counts.foreign.add(header)
+            self._overwrite(header)
+        elif stretch.start <= header.base_offset:
             # Brokers return whole batches, including the one in which the log starts.
-            range_counts = counted[following.range]
-            range_counts.records += count - min(max(first - base, 0), count)
-            range_counts.rewritten += batch.header.has_delete_horizon
-            range_counts.digest.add(batch)
-        elif any(begin <= base < end for begin, end in compared):
-            continue
-        elif following:
-            counted[following.range].foreign.add(batch.header)
+            before = max(self._first - header.base_offset, 0)
+            counts.records += header.records - min(before, header.records)
+            counts.rewritten += header.has_delete_horizon
+            counts.digest.add(batch)
         else:
-            beyond.add(batch.header)
-    return PartitionRecount(
-        tuple(
-            counts.result(claim.count_expired(first), claim.beyond(min(ends)), first)
-            for counts, claim in zip(counted, claims, strict=True)
-        ),
-        beyond.records,
-        epoch=epoch,
-        strangers=beyond.strangers,
-    )
+            return False
+        return True
+
+    def _add_of_another(self, batch: Batch) -> None:
+        """Count a batch of another mirror in each of the stretches that hold its records."""
+        header, spans = batch.header, record_spans(batch, self._first)
+        for start, end, number in islice(self._stretches, self._at, None):
+            if start >= header.next_offset:
+                break
+            is_whole = start <= header.base_offset and header.next_offset <= end
+            self._counted[number].add_of_another(
+                batch, within(spans, (start, end)), is_whole=is_whole
+            )
+
+    def _overwrite(self, header: BatchHeader) -> None:
+        """Count the offsets of ours that a batch has taken: the log was truncated before."""
+        for start, end, number in islice(self._stretches, self._at, None):
+            if start >= header.next_offset:
+                break
+            overlap = min(end, header.next_offset) - max(start, header.base_offset)
+            self._counted[number].overwritten += max(0, overlap)
+
+    def result(self, end: int) -> PartitionRecount:
+        """What was counted, of a log that ends at ``end``."""
+        return PartitionRecount(
+            tuple(
+                counts.result(claim.count_expired(self._first), claim.beyond(end), self._first)
+                for counts, claim in zip(self._counted, self._claims, strict=True)
+            ),
+            self._beyond.records,
+            epoch=self._epoch,
+            strangers=self._beyond.strangers,
+        )
 
 
 def _is_of_another(header: BatchHeader, claim: RangeClaim, stretch: _Stretch) -> bool:
     """Whether a batch lies where a range's records were, and another producer has written it."""
     overlaps = max(stretch.start, header.base_offset) < min(stretch.end, header.next_offset)
     return overlaps and claim.producer_id not in (None, header.producer_id)
-
-
-def _overwrite(
-    header: BatchHeader, stretches: Sequence[_Stretch], at: int, counted: Sequence[_Counted]
-) -> None:
-    """Count the offsets of ours, from ``stretches[at]`` on, that a batch has taken: the log was truncated before."""
-    while at < len(stretches) and stretches[at].start < header.next_offset:
-        start, end, number = stretches[at]
-        overlap = min(end, header.next_offset) - max(start, header.base_offset)
-        counted[number].overwritten += max(0, overlap)
-        at += 1
-
-
-def _add_of_another(
-    batch: Batch,
-    spans: Sequence[Span],
-    stretches: Iterable[_Stretch],
-    counted: Sequence[_Counted],
-) -> None:
-    """Count a batch of another mirror in each of the stretches that hold its records, at ``spans``."""
-    header = batch.header
-    for start, end, number in stretches:
-        if start >= header.next_offset:
-            break
-        is_whole = start <= header.base_offset and header.next_offset <= end
-        counted[number].add_of_another(batch, within(spans, (start, end)), is_whole=is_whole)

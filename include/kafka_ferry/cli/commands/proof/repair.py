@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -101,6 +102,15 @@ def repair(
     """Show what is wrong with remote topics whose offsets are preserved, or with --findings what the last
     verification found; change nothing without --yes.
     """
+    _require_one(
+        {
+            "--topic": topic,
+            "--findings or --leave": findings or leave,
+            "--append": append,
+            "--ledger or --set-aside": ledger or set_aside,
+            "--audit": audit,
+        }
+    )
     if audit:
         _show_audit(audit, config, flow, as_json=as_json)
         return
@@ -113,6 +123,13 @@ def repair(
         _show_findings(this_flow, leave or [], reason, yes=yes, as_json=as_json)
     else:
         show_copies(this_flow, topic or [], yes=yes, as_json=as_json)
+
+
+def _require_one(requests: Mapping[str, object]) -> None:
+    """Check that at most one of the requests is made: the others would be passed over silently."""
+    made = [option for option, value in requests.items() if value]
+    if len(made) > 1:
+        raise typer.BadParameter(f"{' and '.join(made)} are separate requests: make one at a time.")
 
 
 def _show_findings(flow: Flow, names: list[str], reason: str, *, yes: bool, as_json: bool) -> None:

@@ -173,8 +173,8 @@ DEFECTS: Final = (
     Defect(
         "foreign records are not counted",
         "verify/recount.py",
-        "foreign = self._counted[following.range].foreign if following else self._beyond\n            foreign.add(header)",
-        "pass",
+        "            foreign.add(header)\n\n    def _add_to",
+        "            pass\n\n    def _add_to",
         "write foreign",
     ),
     Defect(

@@ -196,6 +196,8 @@ def load_flow(path: str | Path, name: str | None = None) -> Flow:
         if name in (flow.name, flow.slug):
             return flow
     advice = did_you_mean(name, names) or f"It holds {', '.join(names)}."
+    if cut := next((whole for whole in names if whole.startswith(f"{name}>")), ""):
+        advice = f"A shell takes > for a redirection: write '{cut}' with quotes."
     raise config_error(str(path), Problem(name, "is not an enabled flow of this file", advice))
 
 

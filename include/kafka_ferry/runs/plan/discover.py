@@ -205,7 +205,7 @@ def _cluster_ids(flow: Flow, source: ClusterControl, target: ClusterControl) -> 
             )
     if ids[0] == ids[1]:
         raise SameCluster(
-            f"{flow.source.alias} and {flow.target.alias} are one cluster ({ids[0]}).",
+            f"{flow.short_file}: {flow.source.alias} and {flow.target.alias} are one cluster ({ids[0]}).",
             advice="Check their bootstrap.servers: a cluster is never mirrored into itself.",
         )
     return ids

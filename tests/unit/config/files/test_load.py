@@ -51,6 +51,7 @@ def test_one_of_several_flows_is_taken_by_name_or_slug(tmp_path: Path, name: str
         (BOTH_WAYS, None, "several flows: primary->backup, backup->primary"),
         (BOTH_WAYS, "primary->backups", "Did you mean 'primary->backup'?"),
         ("", "x", "It holds primary->backup."),
+        ("", "primary-", "A shell takes > for a redirection: write 'primary->backup' with quotes."),
         ("primary->backup.enabled = false", None, "enables no flow"),
     ],
 )

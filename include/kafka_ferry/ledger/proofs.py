@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kafka_ferry.ledger.table import LedgerTable
 
 
-_READ: Final = ("again", "accepted")
+_READ: Final = ("again", "accepted", "gone")
 
 AcceptedRanges = Mapping[RangeKey, AcceptedRange]
 """By ledger offset, source topic, partition and first offset, the ranges that are left as they are."""
@@ -41,11 +41,13 @@ class Verification(NamedTuple):
         proof: the verification.
         through: the ledger offset before which all was proved by then.
         again: ledger offsets ``[start, end)`` whose ranges were read back once more.
+        gone: ids of remote topics of which nothing was looked at.
     """
 
     proof: Proof
     through: int
     again: tuple[tuple[int, int], ...]
+    gone: frozenset[str]
 
 
 def verifications(ledger: LedgerTable) -> list[Verification]:
@@ -56,6 +58,7 @@ def verifications(ledger: LedgerTable) -> list[Verification]:
             Proof(row["run"], row["at"]),
             row["through"],
             tuple((interval["start"], interval["end"]) for interval in row["again"]),
+            frozenset(row["gone"]),
         )
         for row in rows
         # One that accepts ranges as they are has read nothing.

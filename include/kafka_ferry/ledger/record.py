@@ -171,7 +171,7 @@ class AcceptedRange(LedgerModel):
 
 
 class VerificationEntry(_Entry):
-    """Every range in the ledger before the ledger offset ``through`` was verified.
+    """Every range in the ledger before the ledger offset ``through`` was verified, but for those in ``gone``.
 
     Attributes:
         through: that offset.
@@ -180,6 +180,8 @@ class VerificationEntry(_Entry):
         again: ledger offsets ``[start, end)`` whose ranges had been verified before and were read back again,
             as far as the target still has them.
         accepted: ranges that are left as they are from here on; an entry with any has read nothing back.
+        gone: ids of remote topics that were deleted or given up before they were read back: nothing was looked at of
+            their ranges.
     """
 
     type: Literal["verification"] = "verification"
@@ -188,6 +190,7 @@ class VerificationEntry(_Entry):
     records: Int64
     again: tuple[tuple[Int64, Int64], ...] = ()
     accepted: tuple[AcceptedRange, ...] = ()
+    gone: tuple[str, ...] = ()
 
 
 class AppliedEntry(_Entry):

@@ -110,6 +110,7 @@ SCHEMA: Final = pa.schema(
         ("again", pa.list_(_INTERVAL)),
         ("schema_ids", pa.string()),
         ("accepted", pa.list_(_ACCEPTED)),
+        ("gone", pa.list_(pa.string())),
         ("target_end", pa.int64()),
         ("compared", pa.list_(_INTERVAL)),
         ("letters", pa.list_(_SEGMENT)),
@@ -265,6 +266,7 @@ def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
                 accepted.model_dump() | {"missing": _structs(accepted.missing)}
                 for accepted in entry.accepted
             ],
+            "gone": list(entry.gone),
         }
     elif isinstance(entry, RunEntry):
         fields = ("writers", "assignment", "file", "topics", "isolation_level")

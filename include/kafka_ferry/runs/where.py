@@ -13,10 +13,11 @@ from kafka_ferry.certificates.document import is_without_copy
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import ledger_topic
-from kafka_ferry.ledger.proofs import Proof, verifications
+from kafka_ferry.ledger.proofs import Proof, Verification, verifications
 from kafka_ferry.ledger.queries.copied_ranges import next_source_offset, ranges_with
 from kafka_ferry.ledger.queries.copied_topics import copied_partitions
 from kafka_ferry.model import TopicPartition, Window
+from kafka_ferry.plan.topics.provenance import same_topic
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.state.certificate_files import certificate_files
 from kafka_ferry.runs.state.run_context import RunContext
@@ -55,6 +56,7 @@ class Whereabouts:
         proof: the first verification of all that the ledger had by then, or that of the backfill which has copied it;
             None where there is none.
         certificate: the serial of the first certificate that has the range; 0 where none has.
+        is_former: whether the source had another topic of this name then, by what it says now.
     """
 
     target: TopicPartition
@@ -69,6 +71,7 @@ class Whereabouts:
     window: Window | None
     proof: Proof | None
     certificate: int
+    is_former: bool = False
 
 
 def where(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
@@ -102,12 +105,14 @@ def where(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
     control = ClusterControl(flow.target)
     topics = control.topics({entry.target.topic for entry in ranges})
     logs = control.log_bounds(topics.values(), "read_uncommitted")
-    known = _proofs_and_certificates(context)
+    known = verifications(context.ledger), certificate_files(context.state)
     found = [_whereabouts(entry, offset, _now(entry, topics, logs), *known) for entry in ranges]
     found = [
         _with_own_proof(context, _as_read(context, topics, source, offset, it)) for it in found
     ]
     found = [_as_source_has_it(flow, source, offset, it) for it in found]
+    topic_id = _source_id(flow, source.topic)
+    found = [replace(it, is_former=not same_topic(it.topic_id, topic_id)) for it in found]
     return [_as_appended(it, found[number + 1 :]) for number, it in enumerate(found)]
 
 
@@ -115,17 +120,11 @@ def where_by_ledger(flow: Flow, source: TopicPartition, offset: int) -> list[Whe
     """As ``where``, by the ledger as it was last read: no cluster is asked, and ``state`` is "" for all."""
     context = RunContext.of(flow, "")
     ranges = ranges_with(context.ledger, source, offset)
-    known = _proofs_and_certificates(context) if ranges else ((), ())
+    if not ranges:
+        return []
+    known = verifications(context.ledger), certificate_files(context.state)
     found = [replace(_whereabouts(entry, offset, None, *known), state="") for entry in ranges]
     return [_with_own_proof(context, it) for it in found]
-
-
-def _proofs_and_certificates(
-    context: RunContext,
-) -> tuple[Sequence[tuple[int, Proof]], Sequence[Certificate]]:
-    """The ledger offsets through which runs have verified, in their order; and all certificates."""
-    proofs = [(it.through, it.proof) for it in verifications(context.ledger)]
-    return proofs, certificate_files(context.state)
 
 
 def next_offset(flow: Flow, source: TopicPartition) -> int | None:
@@ -155,13 +154,17 @@ def _whereabouts(
     entry: LedgerRange,
     offset: int,
     log_start: int | None,
-    proofs: Iterable[tuple[int, Proof]],
+    verified: Iterable[Verification],
     certificates: Iterable[Certificate],
 ) -> Whereabouts:
     copied = entry.copied
     parts = (segment.within(offset, offset + 1) for segment in copied.segments)
     at = next((part.target for part in parts if part), None)
-    after = (proof for through, proof in proofs if through > entry.ledger_offset)
+    after = (
+        one.proof
+        for one in verified
+        if one.through > entry.ledger_offset and copied.remote_topic_id not in one.gone
+    )
     return Whereabouts(
         target=entry.target,
         target_offset=at,
@@ -255,6 +258,14 @@ def _is_another(
         return False
     sent = next((it for it in read_records(batch) if it[0] == offset), None) if batch else None
     return sent is not None and (sent[1], sent[3]) != (record[1], record[3])
+
+
+def _source_id(flow: Flow, topic: str) -> str:
+    """The id of the source's topic now; "" where the source has none of that name, or does not say."""
+    try:
+        return ClusterControl(flow.source).topic_ids([topic]).get(topic, "")
+    except FerryError:
+        return ""
 
 
 def _source_batch(

@@ -341,8 +341,8 @@ PARTITIONS: Final = Suite[PartitionRow](
                 f"planned [{row.planned_start}, {row.planned_end}), "
                 f"covered [{row.coverage.covered_start}, {row.coverage.covered_end})"
             ),
-            "The run did not reach the end of its plan here: see its failures. The next run "
-            "continues from the position.",
+            "The run did not reach the end of its plan here: its report, and `ferry repair --findings`, say why. The "
+            "next run continues from the position.",
         ),
     ),
 )

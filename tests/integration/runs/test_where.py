@@ -10,7 +10,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.ledger.proofs import Proof
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.where import next_offset, where
-from tests.support.records.builders import Record, delete_before
+from tests.support.records.builders import Record, delete_before, recreate_topic
 from tests.support.runs.command_line import ferry
 from tests.support.runs.flows import copy_now, failures, remote
 from tests.support.runs.pair import Pair
@@ -75,6 +75,11 @@ def test_a_record_is_found_with_its_run_its_transaction_its_proof_and_its_certif
     control = ClusterControl(flow.target)
     assert not control.delete_topics(control.topic_ids([there.topic]))
     assert where(flow, source, 4)[0].state == "topic deleted"
+    assert "proved:        2" in (last := ferry(*asked, "4").stdout)
+    assert "former topic" not in last
+    recreate_topic(pair.primary, topic)
+    assert where(flow, source, 4)[0].is_former
+    assert "source:        a former topic of this name" in ferry(*asked, "4").stdout
 
 
 def test_what_the_source_deleted_before_it_was_copied_is_said_before_and_after_a_run_has_seen_it(

@@ -34,6 +34,7 @@ from kafka_ferry.runs.mirror.mirror import Copying
 from kafka_ferry.runs.state.certificate_files import save_file
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_context import RunContext
+from kafka_ferry.runs.where import where
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests import PROJECT
@@ -558,6 +559,9 @@ def test_a_copy_that_was_given_up_is_proved_by_no_certificate_and_named(
     kept, gone = one.ranges()
     assert (gone["absent"], gone["start"], gone["end"]) == ({"gone": 4}, 0, 4)
     assert (kept["read_back"], kept["start"], kept["end"]) == (10, 0, 10)
+    first, second = where(flow, TopicPartition(topic, 0), 2)
+    assert (first.state, first.proof) == ("topic deleted", None)
+    assert second.proof and second.proof.run == "run-2"
 
     pem = str(pair.folder / "public.pem")
     file = pair.folder / "1.jsonl"

@@ -92,6 +92,7 @@ def test_an_entry_or_a_copied_range_is_a_row(table: LedgerTable, ledger: Topic) 
         "records": 30,
         "again": [],
         "accepted": [],
+        "gone": [],
     }
 
 

@@ -11,7 +11,14 @@ import pytest
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.copy import Outcome
-from kafka_ferry.errors import Fenced, FerryError, GroupsFailed, NotApplied, VerificationFailed
+from kafka_ferry.errors import (
+    Fenced,
+    FerryError,
+    GroupsFailed,
+    NotApplied,
+    StepFailed,
+    VerificationFailed,
+)
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.ledger.queries.run_starts import RunStart
 from kafka_ferry.model import Growth, Plan, Range, Refusal
@@ -20,9 +27,10 @@ from kafka_ferry.model.remarks import PlanRemarks
 from kafka_ferry.model.results.failures import Failure, RangesFailed
 from kafka_ferry.runs import STEPS, Run
 from kafka_ferry.runs.mirror.mirror import Copying
+from kafka_ferry.runs.state.ended_steps import require_all_ended
 from kafka_ferry.runs.state.run_folder import Reconciliation
 from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema, store_schemas, stored_schemas
-from kafka_ferry.verify import Verdict
+from kafka_ferry.verify import ExpectationResult, Verdict
 
 RANGE = Range("orders", 3, 10, 50, "id", "primary.orders", 7)
 NO_SPARK: Any = None
@@ -173,6 +181,38 @@ def test_a_copy_that_is_repeated_keeps_no_older_verdict(run: Run, mirror: Mirror
     mirror()
 
     assert (run.reconciliation(), run._folder.step_record("verify")) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("failed", "told"),
+    [
+        (("covered",), ["orders-3"]),
+        (("foreign",), ["not proved", "orders-3"]),
+        (("covered", "foreign"), ["not proved", "orders-3"]),
+    ],
+)
+def test_a_partition_that_stopped_hides_nothing_that_the_proof_has_found_elsewhere(
+    run: Run,
+    mirror: MirrorOf,
+    failed: tuple[str, ...],
+    told: list[str],
+) -> None:
+    with pytest.raises(RangesFailed):
+        mirror(failure())
+    checks = tuple(
+        ExpectationResult(key, "ranges", success=False, severity="critical", key=key)
+        for key in failed
+    )
+    with pytest.raises(VerificationFailed), run._folder.step("verify"):
+        run._folder.save_reconciliation(Reconciliation(verdict=Verdict(False, checks)))
+        raise VerificationFailed("not proved")
+    with run._folder.step("plan"):
+        pass
+
+    with pytest.raises(StepFailed) as raised:
+        require_all_ended(run._context, STEPS[:-1], 0)
+
+    assert [text for text in ("not proved", "orders-3") if text in str(raised.value)] == told
 
 
 def ended(run: Run, monkeypatch: pytest.MonkeyPatch, *unapplied: str) -> Run:

@@ -226,7 +226,8 @@ def _rows(
             log.start if log else None,
             log.end if log else None,
             positions.moved.get(remote),
-            None if gone else proved.get(remote),
+            # Of a run that could not prove others, the ledger has no proof, and the state folder this one's.
+            None if gone else proved.get(remote, until),
             None if gone else until,
             *held.get(tp, ()),
         )

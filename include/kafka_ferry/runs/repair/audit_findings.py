@@ -24,6 +24,7 @@ from kafka_ferry.runs.state.run_context import RunContext
 
 # Each one is read on both clusters.
 _MOST_RANGES: Final = 20
+_NEVER_VERIFIED: Final = "No run that reads them back is verified: another producer's records are no part of the flow's copy."
 _BY_LEDGER: Final = ("missing", "reordered")
 
 
@@ -84,6 +85,10 @@ def _by_ledger(
         choices = _append_choices(flow, proposal, spans, config)
     elif proposal.kind == "reordered":
         choices = _put_there(proposal, spans)
+    elif proposal.kind == "foreign":
+        left, *others = proposal.choices
+        left = replace(left, consequences=(*left.consequences, _NEVER_VERIFIED))
+        return replace(proposal, choices=(left, *others))
     else:
         return proposal
     return replace(proposal, choices=(*choices, *proposal.choices))

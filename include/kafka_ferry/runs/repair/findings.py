@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _CAN_BE_LEFT: Final = frozenset({"counts", "digests"})
 # What fails them are other producers' records around the ranges.
 _OF_OTHERS: Final = frozenset({"beyond", "before"})
+# What fails it are partitions that the run did not copy to their end.
+_STOPPED: Final = "covered"
 # For a proposal, both clusters' records of the range are read.
 _MOST_PROPOSED: Final = 20
 
@@ -75,12 +77,13 @@ class CheckFinding:
     Attributes:
         problems: for what it is not true, a sentence each.
         advice: what to do.
-        rebuild: what copying the topics again means in which other producers' records lie, a text each.
+        more: what copying the topics again means in which other producers' records lie, or why the run stopped, a text
+            each.
     """
 
     problems: tuple[str, ...]
     advice: str
-    rebuild: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
 
 
 class Findings:
@@ -146,9 +149,9 @@ class Findings:
         failed = list(self._verification.failed_checks())
         is_foreign = any(check.key in _OF_OTHERS for check in failed)
         texts = tuple(self._rebuild_texts(foreign).values()) if is_foreign else ()
+        more = dict.fromkeys(_OF_OTHERS, texts) | {_STOPPED: self._verification.stopped}
         return [
-            CheckFinding(check.sentences, check.advice, texts if check.key in _OF_OTHERS else ())
-            for check in failed
+            CheckFinding(check.sentences, check.advice, more.get(check.key, ())) for check in failed
         ]
 
     def require(self, names: Sequence[str]) -> None:
@@ -181,7 +184,11 @@ class Findings:
         for name in names:
             finding = _finding(*self._rows[name], "")
             if not finding.leave:
-                raise FerryError(f"{name} cannot be left as it is: {' '.join(finding.problems)}")
+                problems = "; ".join(finding.problems)
+                raise FerryError(
+                    f"{name} cannot be left as it is: {problems}.",
+                    advice=f"`ferry repair --topic {finding.remote_topic}` shows what copying it again means.",
+                )
             chosen.append(finding)
         rows = [self._rows[name][0] for name in names]
         repair = RunContext.of(self._flow, run_id_now("repair"))

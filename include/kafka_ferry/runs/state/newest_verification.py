@@ -25,10 +25,12 @@ class NewestVerification:
     Attributes:
         run_id: the run.
         reconciliation: its table and its verdict.
+        stopped: why the run did not copy some partitions to their end, a sentence each.
     """
 
     run_id: str
     reconciliation: Reconciliation
+    stopped: tuple[str, ...] = ()
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -75,10 +77,13 @@ def newest_verification(flow: Flow) -> NewestVerification | None:
     runs = flow_state(flow).folder("runs")
     for folder in reversed(runs.folders_with(RECONCILIATION)):
         plan = read_plan(runs.folder(folder))
-        reconciliation = RunFolder(runs, plan.run).reconciliation()
+        run = RunFolder(runs, plan.run)
+        reconciliation = run.reconciliation()
         if reconciliation is None:
             continue
-        found = NewestVerification(plan.run, reconciliation)
+        mirror = run.step_record("mirror")
+        stopped = tuple(map(str, mirror.failures)) if mirror else ()
+        found = NewestVerification(plan.run, reconciliation, stopped)
         newest = newest or found
         if found.failures:
             return found

@@ -253,6 +253,7 @@ def _verification(
         ranges=len(rows),
         records=sum(row.recount.target_records for row in rows),
         again=again,
+        gone=tuple(sorted({row.remote_topic_id for row in rows if row.recount.gone})),
     )
 
 

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import Flow
-from kafka_ferry.model import Plan, RunOptions, TopicPartition, Window
+from kafka_ferry.model import Plan, Range, RunOptions, TopicPartition, Window
+from kafka_ferry.model.results.failures import Failure, RangesFailed
+from kafka_ferry.runs.repair.findings import Findings
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.newest_verification import NewestVerification, newest_verification
 from kafka_ferry.runs.state.run_folder import RECONCILIATION, Reconciliation, RunFolder
-from kafka_ferry.verify import Verdict
+from kafka_ferry.verify import ExpectationResult, Verdict
 from kafka_ferry.verify.expectations.judge import Terms, judge
 from tests.support.runs.reports import PARTITION, RANGE, changed
 
@@ -74,6 +76,34 @@ WHOLE, SOME = RunOptions(), RunOptions(topics=("b",))
 BACKFILL = RunOptions(window=Window(1, 2))
 
 
+def a_flow(home: Path) -> Flow:
+    return Flow.model_validate(
+        {
+            "source": {"alias": "eu", "properties": {"bootstrap.servers": "localhost:1"}},
+            "target": {"alias": "us", "properties": {"bootstrap.servers": "localhost:2"}},
+            "state.dir": str(home),
+        }
+    )
+
+
+def test_a_partition_that_was_not_copied_to_its_end_is_found_with_why_it_stopped(
+    tmp_path: Path,
+) -> None:
+    flow = a_flow(tmp_path)
+    run = RunFolder(flow_state(flow).folder("runs"), "run-1")
+    run.save_plan(Plan(flow.name, "run-1", 1, "A", "B"))
+    range_ = Range("orders", 3, 10, 50, "id", "eu.orders", 7)
+    failure = Failure.of(range_, 20, "it was refused.", False, False)
+    with pytest.raises(RangesFailed), run.step("mirror"):
+        raise RangesFailed([failure], transient=False)
+    covered = ExpectationResult(
+        "all", "partitions", False, "critical", ("orders-3",), key="covered"
+    )
+    run.save_reconciliation(Reconciliation(verdict=Verdict(False, (covered,), ("orders-3",))))
+    (finding,) = Findings(flow).of_checks()
+    assert (finding.problems, finding.more) == (covered.sentences, (str(failure),))
+
+
 @pytest.mark.parametrize(
     ("runs", "newest"),
     [
@@ -90,13 +120,7 @@ BACKFILL = RunOptions(window=Window(1, 2))
 def test_what_proves_only_a_part_hides_no_failure_of_the_rest(
     tmp_path: Path, runs: list[tuple[RunOptions, Verdict]], newest: int | None
 ) -> None:
-    flow = Flow.model_validate(
-        {
-            "source": {"alias": "eu", "properties": {"bootstrap.servers": "localhost:1"}},
-            "target": {"alias": "us", "properties": {"bootstrap.servers": "localhost:2"}},
-            "state.dir": str(tmp_path),
-        }
-    )
+    flow = a_flow(tmp_path)
     folder = flow_state(flow).folder("runs")
     for number, (options, verdict) in enumerate(runs):
         run = RunFolder(folder, f"run-{number}")

@@ -300,5 +300,5 @@ def _show_check(finding: CheckFinding) -> None:
         out.print(f"NOT PROVED {problem}", style="red")
     if finding.advice:
         out.print(f"  What to do: {finding.advice}")
-    for text in finding.rebuild:
+    for text in finding.more:
         out.print(f"  {text}")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kafka_ferry.runs.where import Whereabouts
 
 NO_ANSWER: Final = 2
+_UNPROVED: Final = "not yet: no run has been verified as a whole since"
 _REASONS: Final = {"lost": "lost, the source had deleted it before it was copied"}
 
 TopicOption = Annotated[str, typer.Option("--topic", help="The topic, by its name on the source.")]
@@ -82,7 +83,9 @@ def _show(one: Whereabouts) -> None:
         place = f"no record on {one.target}: {_REASONS.get(one.reason, one.reason)}"
     else:
         place = f"{one.target} offset {one.target_offset}, {one.state}"
-    proof = f"{moment_text(one.proof.at)}, run {one.proof.run}" if one.proof else "not yet"
+    proof = "no" if one.state == "topic deleted" else _UNPROVED
+    if one.proof:
+        proof = f"{moment_text(one.proof.at)}, run {one.proof.run}"
     if one.window and one.certificate and not one.proof:
         proof = "by its certificate"
     lines = {
@@ -94,6 +97,8 @@ def _show(one: Whereabouts) -> None:
         "proved": proof,
         "certificate": str(one.certificate or "none"),
     }
+    if one.is_former:
+        lines["source"] = "a former topic of this name, which was deleted since"
     if one.window:
         lines["backfill"] = str(one.window)
     for name, text in lines.items():

@@ -24,7 +24,7 @@ from kafka_ferry.runs.state.run_context import RunContext
 
 # Each one is read on both clusters.
 _MOST_RANGES: Final = 20
-_NEVER_VERIFIED: Final = "No run that reads them back is verified: another producer's records are no part of the flow's copy."
+_NEVER_VERIFIED: Final = "No run that reads them back is verified: the flow has not copied them."
 _BY_LEDGER: Final = ("missing", "reordered")
 
 

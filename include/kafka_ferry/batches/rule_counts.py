@@ -13,6 +13,8 @@ from typing import Final, Literal, NamedTuple, get_args
 
 CHANGED: Final = "changed"
 """The key of the records in which a rule changed anything."""
+FAILED: Final = "failed"
+"""The key of the records for which a rule failed."""
 # In so many batches, or parts of a task's, it is likely to show.
 _MOST_LOOKS: Final = 20
 

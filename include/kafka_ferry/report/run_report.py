@@ -64,6 +64,7 @@ class RuleCounts:
         left_out: those that it has left out.
         changes: whether it is to change any.
         by_name: in how many records it did what with each name (``batches.rule_counts``).
+        passed: those for which it failed, and which are copied as they were (``on.transform.error: pass``).
     """
 
     number: int
@@ -72,11 +73,13 @@ class RuleCounts:
     left_out: int
     changes: bool
     by_name: Mapping[str, int] = field(default_factory=dict)
+    passed: int = 0
 
     def __str__(self) -> str:
         left_out = f"left out {self.left_out:,}" if self.left_out or not self.changes else ""
         changed = f"changed {self.changed:,}" if self.changes else ""
-        done = " and ".join(filter(None, (changed, left_out)))
+        passed = f"failed for {self.passed:,}" if self.passed else ""
+        done = " and ".join(filter(None, (changed, left_out, passed)))
         of_all = f"rule {self.number} {done} of {count(self.records, 'record')}"
         return f"{of_all}: {', '.join(names)}" if (names := [*self._names()]) else of_all
 
@@ -99,9 +102,14 @@ class RuleCounts:
     @property
     def doubts(self) -> Iterator[str]:
         """What is hardly meant, a sentence each."""
+        rule, kept = f"Rule {self.number}", self.records - self.left_out
+        if self.passed:
+            yield (
+                f"{rule} failed for {count(self.passed, 'record')}, copied as on the source: on.transform.error is "
+                "pass, and what the rule was to hide is not hidden there."
+            )
         if self.records < _SOME:
             return
-        rule, kept = f"Rule {self.number}", self.records - self.left_out
         if not kept:
             yield f"{rule} has left out all {self.records:,} records. {_ARE_NAMES_RIGHT}"
         elif self.changes and not self.changed:

@@ -29,7 +29,7 @@ from kafka_ferry.batches.record_format.content import (
     read_headers,
 )
 from kafka_ferry.batches.record_format.records import fitting_batches, runs_of, split_at_gaps
-from kafka_ferry.batches.rule_counts import CHANGED, FieldCounts, RuleUse, SimilarNames
+from kafka_ferry.batches.rule_counts import CHANGED, FAILED, FieldCounts, RuleUse, SimilarNames
 from kafka_ferry.config.options.transform import PARTS, TransformRule
 from kafka_ferry.config.types.record_path import Part, RecordPath, read_path
 from kafka_ferry.transform.columns import MOST_BYTES, is_too_large
@@ -260,6 +260,8 @@ def apply_rule(
                 changed += content != record[3]
                 kept[place] = (*record[:3], content)
     rule_counts = _read_counts(reads, evaluated.seen)
+    if errors:
+        rule_counts[FAILED] = len(errors)
     if changer.changes:
         rule_counts[CHANGED] = changed
         rule_counts |= {use.key: records for use, records in changer.counted(counts)}

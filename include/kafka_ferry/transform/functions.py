@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import OPENED_AT_ONCE, ConvertedBatch, Record, TopicLimits, records_of
 from kafka_ferry.batches.record_format.content import Content, read_content
-from kafka_ferry.batches.rule_counts import CHANGED
+from kafka_ferry.batches.rule_counts import CHANGED, FAILED
 from kafka_ferry.config.permissions import check_code
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.secret_values import without
@@ -160,9 +160,11 @@ class FunctionRule:
                 continue
             changed += content != record[3]
             kept.append((*record[:3], content))
+        rule_counts = {CHANGED: changed} | ({FAILED: len(errors)} if errors else {})
         if not filtered and not changed:
-            return TransformedBatch((converted,), errors)
-        pieces = rebuilt(converted, kept, filtered, topic_limits, {CHANGED: changed})
+            same = replace(converted, rule_counts=rule_counts) if errors else converted
+            return TransformedBatch((same,), errors)
+        pieces = rebuilt(converted, kept, filtered, topic_limits, rule_counts)
         return TransformedBatch(tuple(pieces), errors)
 
 

@@ -244,7 +244,7 @@ def test_a_record_for_which_a_rule_fails_is_never_changed_silently(
     flow = pair.flow([topic], transform=[rule], on_transform_error=policy)
 
     if policy == "fail":
-        with pytest.raises(RangesFailed, match=r"at offset 2 of .*: set value.n failed"):
+        with pytest.raises(RangesFailed, match=r"at offset 2 of .*: rule 1: set value.n failed"):
             run_all(flow, "run-1", spark)
     else:
         assert run_all(flow, "run-1", spark).report()
@@ -260,7 +260,10 @@ def test_a_record_for_which_a_rule_fails_is_never_changed_silently(
         letters = read_all(pair.backup.bootstrap, flow.dead_letter_name)[0]
         assert [letter.value for letter in letters] == values[2:4]
         errors = [dict(letter.headers)["ferry.error"] for letter in letters]
-        assert errors == [b"set value.n failed", b"reading the value as json failed"]
+        assert errors == [
+            b"rule 1: set value.n failed",
+            b"rule 1: reading the value as json failed",
+        ]
 
 
 @pytest.mark.long

@@ -25,6 +25,10 @@ MASK = {"set:value.email": 980, "set:value.emial": 0, "read:value.emial": 0}
         (RuleCounts(1, 1_000, 0, 1_000, False), ["Rule 1 has left out all 1,000 records."]),
         (RuleCounts(1, 10, 0, 0, True, MASK), ["Rule 1 has changed none of 10 records."]),
         (RuleCounts(1, 9, 0, 0, True), []),
+        (
+            RuleCounts(1, 9, 7, 0, True, passed=2),
+            ["Rule 1 failed for 2 records, copied as on the source: on."],
+        ),
         (RuleCounts(1, 1_000, 1, 0, True), []),
         (RuleCounts(1, 1_000, 0, 0, False), []),
         (RuleCounts(1, 1_000, 0, 999, False), []),

@@ -19,6 +19,7 @@ from kafka_ferry.batches import (
     Record,
     TooLarge,
     TopicLimits,
+    cut_at,
     in_parts,
     records_of,
 )
@@ -28,7 +29,15 @@ from kafka_ferry.copy.source.reader import Reader
 from kafka_ferry.copy.source.record_errors import RecordErrors
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.results.failures import Failure
-from kafka_ferry.transform import Changer, Evaluated, Evaluator, FieldFormat, apply_rule, rows_of
+from kafka_ferry.transform import (
+    Changer,
+    Evaluated,
+    Evaluator,
+    FieldFormat,
+    TransformedBatch,
+    apply_rule,
+    rows_of,
+)
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -217,11 +226,42 @@ class TransformedReader:
             if not records:
                 errors.add((converted,), {})
                 continue
-            topic_limits = self._limits_by_topic.get(part.range.remote_topic, TopicLimits())
-            number, changer = self._rules[part.range.topic]
-            reads = self._evaluator.reads[number]
-            became = apply_rule(converted, records, results, changer, topic_limits, reads)
-            errors.add(became.converted, became.errors)
+            became = self._apply(part.range, converted, records, results)
+            number = self._rules[part.range.topic].number + 1
+            texts = {at: f"rule {number}: {text}" for at, text in became.errors.items()}
+            if texts and self._on_error == "fail":
+                errors.add(self._before(part.range, converted, records, results, min(texts)), texts)
+            else:
+                errors.add(became.converted, texts)
         if is_dropped or errors.failure:
             self.drop(part.range.source)
         return errors.read(part.failure)
+
+    def _apply(
+        self,
+        range_: Range,
+        converted: ConvertedBatch,
+        records: Sequence[Record],
+        results: Evaluated,
+    ) -> TransformedBatch:
+        topic_limits = self._limits_by_topic.get(range_.remote_topic, TopicLimits())
+        number, changer = self._rules[range_.topic]
+        reads = self._evaluator.reads[number]
+        return apply_rule(converted, records, results, changer, topic_limits, reads)
+
+    def _before(
+        self,
+        range_: Range,
+        converted: ConvertedBatch,
+        records: Sequence[Record],
+        results: Evaluated,
+        offset: int,
+    ) -> Sequence[ConvertedBatch]:
+        """What the rule leaves of a converted batch up to ``offset``; it counts no record after that."""
+        if offset <= converted.start:
+            return ()
+        head, _ = cut_at(converted, offset)
+        count = sum(record[0] < offset for record in records)
+        if not count:
+            return (head,)
+        return self._apply(range_, head, records[:count], results.part(0, count)).converted

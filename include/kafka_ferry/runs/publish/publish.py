@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import Reason
-from kafka_ferry.batches.rule_counts import CHANGED
+from kafka_ferry.batches.rule_counts import CHANGED, FAILED
 from kafka_ferry.clock import now_ms
 from kafka_ferry.ledger.accounts import accounts
 from kafka_ferry.ledger.proofs import last_proof
@@ -236,8 +236,12 @@ def _rule_counts(flow: Flow, ranges: Iterable[RangeCounts]) -> Iterator[RuleCoun
         if rule and it.transform == fingerprints[it.topic]:
             left_out = it.reasons.get(Reason.FILTERED, 0)
             index, counts = flow.transform.index(rule), dict(it.rule_counts)
+            failed = counts.pop(FAILED, 0)
             sums[index].update(
-                records=it.records + left_out, changed=counts.pop(CHANGED, 0), left_out=left_out
+                records=it.records + left_out,
+                changed=counts.pop(CHANGED, 0),
+                left_out=left_out,
+                passed=failed if flow.on_transform_error == "pass" else 0,
             )
             by_name[index].update(counts)
     for index, counts_of_rule in sorted(sums.items()):

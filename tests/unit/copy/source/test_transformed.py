@@ -191,8 +191,10 @@ def test_a_record_that_fails_ends_its_range_before_it_and_no_other() -> None:
 
     (failure,) = (read.failure for read in reads if read.failure)
     assert (failure.offset, failure.transient) == (5, False)
-    assert "offset 5 of t-0: where failed" in failure.message
+    assert "offset 5 of t-0: rule 1: where failed" in failure.message
     assert batches_of(reads, RANGE)[-1].end == 5
+    # What is not copied is not counted.
+    assert all(not batch.rule_counts for batch in batches_of(reads, RANGE))
     assert batches_of(reads, OTHER)[-1].end == 8
     assert RANGE.source in answers.dropped
 
@@ -204,7 +206,7 @@ def test_by_choice_it_is_set_aside_or_passes(policy: ErrorPolicy) -> None:
     (read,) = all_of(reader(Answers([a_read(RANGE, 0)], None), judge, policy))
 
     assert (read.failure, read.converted_batches[0].end) == (None, 4)
-    assert dict(read.set_aside) == ({1: "where failed"} if policy == "dead-letter" else {})
+    assert dict(read.set_aside) == ({1: "rule 1: where failed"} if policy == "dead-letter" else {})
 
 
 def test_what_is_outside_is_passed_on() -> None:

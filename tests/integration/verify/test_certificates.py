@@ -27,7 +27,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.topic_records import NewRecord, append_records
 from kafka_ferry.errors import ConfigError, FerryError
-from kafka_ferry.model import TopicPartition
+from kafka_ferry.model import RunOptions, TopicPartition, Window
 from kafka_ferry.runs import Repair, Run
 from kafka_ferry.runs.certificates import ReadBack, faults_of, find_certificates, read_back
 from kafka_ferry.runs.mirror.mirror import Copying
@@ -428,6 +428,31 @@ def test_an_export_names_a_topic_that_was_recreated_and_a_copy_that_was_given_up
         assert f"(id {copy_id}), a copy of {topic}, was given up" in told
         assert "of it, certificate 1 has" in told
     assert "certificates 1 to 2" in done.stdout
+
+
+def test_an_export_counts_of_a_backfill_only_records_of_its_time(pair: Pair, flow: Flow) -> None:
+    (topic,) = flow.topics
+    late = flow.model_copy(update={"auto_offset_reset": "latest"})
+    noon = now_ms() - 3_600_000
+    records = [Record(value=b"%d" % i, timestamp=noon + i, partition=0) for i in range(10)]
+    pair.produce(topic, records)
+    prove(late, "run-1")
+    # It looks at the records after its window too, and leaves them out.
+    backfill = Run(late, "backfill")
+    plan = backfill.plan(RunOptions(window=Window(noon, noon + 5)))
+    assert failures(copy_planned(late, backfill.sync_topics())) == []
+    assert verified(late, "backfill").proof.certificate == 1
+    assert [(range_.start, range_.end) for range_ in plan.ranges] == [(0, 10)]
+    # A run judges its ranges once more.
+    assert prove(late, "run-2").proof.certificate == 2
+
+    def export(name: str, since: int, until: int) -> Called:
+        span = ("--from", moment(noon + since), "--to", moment(noon + until))
+        return ferry("certificate", "export", str(pair.folder / name), "--config", flow.file, *span)
+
+    assert export("before", 0, 5).returncode == 0
+    both = export("both", 0, 10)
+    assert (both.returncode, f"No certificate has {topic}-0 [5, 10)" in both.stderr) == (7, True)
 
 
 @pytest.mark.long

@@ -215,6 +215,12 @@ def rewinds(ledger: LedgerTable) -> dict[tuple[str, int], list[tuple[int, int]]]
     return starts
 
 
+def windows(ledger: LedgerTable) -> dict[int, tuple[int, int]]:
+    """The timestamps ``[since, until)`` for which backfills and repairs have copied, by the ledger offset."""
+    rows = ledger.read(backfilled_rows(), ["ledger_offset", "since", "until"]).to_pylist()
+    return {row["ledger_offset"]: (row["since"], row["until"]) for row in rows}
+
+
 def spans_beside(ledger: LedgerTable, entry: LedgerRange) -> Iterator[CopiedSpan]:
     """The other ranges of a range's offsets in the same remote topic, and all rewinds that start before its end."""
     copied = entry.copied

@@ -613,6 +613,36 @@ def test_a_copy_that_was_given_up_is_proved_by_no_certificate_and_named(
     assert "Not looked at: the records of 1 range," in own.stderr
 
 
+def test_of_two_ranges_the_one_that_has_the_record_is_read_back(pair: Pair, flow: Flow) -> None:
+    (topic,) = flow.topics
+    late = flow.model_copy(update={"auto_offset_reset": "latest"})
+    noon = now_ms() - 3_600_000
+    pair.produce(
+        topic, [Record(value=b"%d" % i, timestamp=noon + i, partition=0) for i in range(10)]
+    )
+    prove(late, "run-1")
+    for number, since in enumerate((5, 0), 1):
+        # The second one passes over what the first one has copied.
+        backfill = Run(late, f"backfill-{number}")
+        backfill.plan(RunOptions(window=Window(noon + since, noon + since + 5)))
+        assert failures(copy_planned(late, backfill.sync_topics())) == []
+    assert prove(late, "run-2").proof.certificate == 1
+    delete_before(pair.backup, remote(flow, topic), 3)
+
+    found = find_certificates(flow)
+    (told,) = read_back(flow, found, [(TopicPartition(topic, 0), 7)])
+    assert told.name == f"{topic}-0 [5, 10)"
+    assert told.note == "3 records have expired: its digest cannot be compared."
+    file = pair.folder / "1.jsonl"
+    file.write_bytes(found.all[0].content())
+    command = [sys.executable, "docs/examples/check_range.py", str(pair.folder / "public.pem")]
+    command += [str(file), f"{topic}-0:7", "--target", pair.backup.bootstrap]
+    read = subprocess.run(
+        command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (read.returncode, "the target has 2 of its 5 records" in read.stdout) == (1, True), read
+
+
 def test_openssl_confirms_a_signature(flow: Flow, folder: Path, primary: KafkaCluster) -> None:
     certified(flow, primary, "run-1")
     (one,) = find_certificates(flow).all

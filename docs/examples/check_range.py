@@ -91,7 +91,7 @@ def read(options, partition, start, end):
 
 
 def find(ranges, place):
-    """The range line with a source offset such as orders-3:120; names those whose copy was gone before."""
+    """The range lines with a source offset such as orders-3:120, newest first; names those whose copy was gone."""
     name, _, offset = place.rpartition(":")
     topic, _, partition = name.rpartition("-")
     here = [
@@ -108,8 +108,7 @@ def find(ranges, place):
     kept = [row for row in here if row not in gone]
     if not kept:
         sys.exit(f"the certificate proves nothing of {place}")
-    # Of what was copied twice, the last.
-    return max(kept, key=lambda row: row["ledger_offset"])
+    return sorted(kept, key=lambda row: row["ledger_offset"], reverse=True)
 
 
 def name_of(row):
@@ -131,6 +130,17 @@ def segments_of(options, header, row):
         if all(one[name] == row[name] for name in ("topic", "partition", "start", "end")):
             return one["segments"]
     sys.exit(f"{ledger.topic} says nothing of the range at its offset {at}")
+
+
+def choose(options, header, rows, offset):
+    """Of what was copied twice the last; a backfill's range may have passed over the record. And its segments."""
+    found = []
+    for row in rows:
+        segments = segments_of(options, header, row)
+        if any(source <= offset < source + count for source, _, count in segments):
+            return row, segments
+        found.append((row, segments))
+    return found[0]
 
 
 def digest(batches, segments):
@@ -183,12 +193,12 @@ def main():
     key = load_pem_public_key(Path(asked.key).read_bytes())
     header, _, faults = check(Path(asked.file), key)
     lines = Path(asked.file).read_bytes().removesuffix(b"\n").split(b"\n")[1:]
-    row = find(
+    rows = find(
         [json.loads(line) for line in lines if not line.startswith(b'{"signature"')], asked.place
     )
     target = more | {"bootstrap_servers": asked.target}
+    row, segments = choose(target, header, rows, int(asked.place.rpartition(":")[2]))
     require_topic(target, row["remote_topic"], row["remote_topic_id"])
-    segments = segments_of(target, header, row)
     if not segments:
         sys.exit("the range has no record on the target: there is nothing to read back")
     begin = min(start for _, start, _ in segments)

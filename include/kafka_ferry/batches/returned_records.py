@@ -58,15 +58,18 @@ class Returned(BatchFilter):
     Args:
         spans: the offsets, in any order.
         is_by: whether the batch at an offset is by a producer; asks the source.
+        adopted_epoch: the leader epoch in which the last record of ``ANY_PRODUCER`` was written; -1 where that is not
+            known. Batches of later ones were written after the log was truncated.
     """
 
     def __init__(
         self,
         spans: Iterable[ReturnedSpan] = (),
         is_by: Callable[[int, int], bool] = lambda _, __: True,
+        adopted_epoch: int = -1,
     ) -> None:
         self._by_producer: dict[int, _Offsets] = defaultdict(_Offsets)
-        self._is_by = is_by
+        self._is_by, self._adopted_epoch = is_by, adopted_epoch
         self._doubted: set[int] = set()
         for start, end, producer_id in sorted(spans):
             self._by_producer[producer_id].add(start, end)
@@ -89,7 +92,8 @@ class Returned(BatchFilter):
     def is_sure(self, absent: Absent) -> bool:
         """See ``BatchFilter``: a log that holds the last record of a transaction has lost none before it."""
         end, producer_id = self._longest(absent.first)
-        if producer_id == ANY_PRODUCER or self._is_by(end - 1, producer_id):
+        is_unknown = producer_id == ANY_PRODUCER and self._adopted_epoch < 0
+        if is_unknown or self._is_by(end - 1, producer_id):
             return True
         self._doubted.add(end)
         return False
@@ -101,7 +105,8 @@ class Returned(BatchFilter):
             MalformedBatch: if only a part of it is, so that the ledger is of another log.
         """
         first, end = batch.header.base_offset, batch.header.next_offset
-        for producer_id in (batch.header.producer_id, ANY_PRODUCER):
+        is_later = 0 <= self._adopted_epoch < batch.header.leader_epoch
+        for producer_id in (batch.header.producer_id, *(() if is_later else (ANY_PRODUCER,))):
             offsets = self._by_producer.get(producer_id)
             if offsets and end <= offsets.end_at(first):
                 return Reason.RETURNED

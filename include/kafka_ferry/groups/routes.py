@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.ledger.queries.copied_ranges import BackfilledCounts, partly_backfilled
 from kafka_ferry.ledger.queries.range_columns import RangeColumns, range_columns
 from kafka_ferry.ledger.rows import CopiedPartition
 from kafka_ferry.model.ranges import TopicPartition
@@ -22,6 +23,7 @@ class Route:
         remote_topic_id: the remote topic's id.
         preserved: whether all records kept their offsets.
         map: the offset map.
+        partly: the ranges of backfills that have left out records of another time.
     """
 
     source: TopicPartition
@@ -29,6 +31,7 @@ class Route:
     remote_topic_id: str
     preserved: bool
     map: OffsetMap
+    partly: tuple[BackfilledCounts, ...] = ()
 
 
 def routes(
@@ -60,6 +63,10 @@ def routes(
         returned = {key.reverse(): columns for key, columns in opposite_columns.items()}
         if topics:
             returned = {key: columns for key, columns in returned.items() if key.topic in topics}
+    has_backfills = any(
+        columns.backfill is not None and columns.backfill.any() for _, columns in copied.values()
+    )
+    partly = partly_backfilled(ledger, before) if has_backfills else {}
     made: dict[TopicPartition, Route] = {}
     # Where a topic has had two remote names, the one copied last counts.
     for key in sorted(copied.keys() | returned.keys(), key=lambda key: _last(key, copied)):
@@ -71,7 +78,8 @@ def routes(
             inverse = RangeColumns.of(())
         offsets = OffsetMap(columns, inverse)
         made[key.source] = Route(
-            key.source, key.target, key.remote_topic_id, columns.preserved, offsets
+            *(key.source, key.target, key.remote_topic_id, columns.preserved, offsets),
+            partly=tuple(partly.get(key, ())),
         )
     return made
 

@@ -91,6 +91,27 @@ class OffsetMap:
         """The source offset after the last one that is accounted for; 0 without any range."""
         return self._forward.end
 
+    @property
+    def begin(self) -> int:
+        """The first source offset that is not a backfill's alone; ``start`` where backfills have copied nothing."""
+        starts, _ = self._copied.ordinary(self._copied.start, self._copied.end)
+        return max(self.start, int(starts.min())) if starts.size else self.start
+
+    def count_unknown(self, start: int, end: int) -> int:
+        """How many source offsets of ``[start, end)`` are accounted for by no range of either flow."""
+        returned = (self._back or _nothing()).kept.reverse()
+        bounds = np.array([start, end])
+        starts = np.concatenate((self._copied.start, returned.start, bounds))
+        ends = np.concatenate((self._copied.end, returned.start + returned.length, bounds))
+        left = gaps(np.clip(starts, start, end), np.clip(ends, start, end))
+        return sum(last - first for first, last in left)
+
+    def count_records(self, start: int, end: int) -> int:
+        """How many source offsets of ``[start, end)`` have a record on the target."""
+        runs = self._forward_runs
+        ends = np.clip(runs.start + runs.length, start, end)
+        return int((ends - np.clip(runs.start, start, end)).sum())
+
     def translate(
         self, offset: int, *, log_start: int = 0, log_end: int | None = None
     ) -> Translation | None:
@@ -112,6 +133,10 @@ class OffsetMap:
     @cached_property
     def _there(self) -> History:
         return History.of(self._copied)
+
+    @cached_property
+    def _forward_runs(self) -> Runs:
+        return disjoint(self._there.kept)
 
     @cached_property
     def _back(self) -> History | None:

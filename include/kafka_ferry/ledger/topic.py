@@ -260,12 +260,17 @@ def is_settled(cluster: Cluster, ledger: str) -> bool:
     return control.log_bounds(topics) == control.log_bounds(topics, "read_uncommitted")
 
 
-def require_settled(cluster: Cluster, ledger: str) -> None:
+def require_settled(cluster: Cluster, ledger: str, before: int | None = None) -> None:
     """Wait until no open transaction hides records of ``ledger`` that are there now.
 
     Flows of one source share a ledger: the transaction may be of any of their writers, or of another client.
 
     A transaction's end reaches the ledger's partition a moment after the one with its data, or before.
+
+    Args:
+        cluster: the cluster.
+        ledger: the ledger.
+        before: only records before this offset count; None for all.
 
     Raises:
         HiddenLedger: if one is still open after a minute.
@@ -273,11 +278,12 @@ def require_settled(cluster: Cluster, ledger: str) -> None:
     """
     control = ClusterControl(cluster)
     topics = [Topic(name, topic_id, 1) for name, topic_id in control.topic_ids([ledger]).items()]
-    wanted = control.log_bounds(topics, "read_uncommitted")
+    written = control.log_bounds(topics, "read_uncommitted")
+    wanted = {tp: bounds.end if before is None else before for tp, bounds in written.items()}
 
     def ask() -> None:
         shown = control.log_bounds(topics)
-        if any(shown[tp].end < bounds.end for tp, bounds in wanted.items()):
+        if any(shown[tp].end < end for tp, end in wanted.items()):
             raise HiddenLedger(
                 f"An open transaction hides the newest records of {ledger}.",
                 advice="That of a killed writer ends by itself after two minutes. For any other look with "

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,11 +17,20 @@ from kafka_ferry.certificates.document import is_without_copy
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import InputError
-from kafka_ferry.ledger.queries.copied_ranges import rewinds
+from kafka_ferry.ledger.queries.copied_ranges import rewinds, windows
 from kafka_ferry.ledger.queries.copied_topics import CopiedSince, copies_since
 from kafka_ferry.ledger.rows import Release
 from kafka_ferry.model import LogBounds, TopicPartition, Window
-from kafka_ferry.plan.backfill.windows import Span, uncovered
+from kafka_ferry.model.ranges import Settled
+from kafka_ferry.plan.backfill.windows import (
+    BEGINNING,
+    FOREVER,
+    Span,
+    merge_spans,
+    uncovered,
+    whole_spans,
+    within,
+)
 from kafka_ferry.report.templates import template
 from kafka_ferry.runs.certificates import faults_of, find_certificates
 from kafka_ferry.runs.former_copies import FormerCopy, former_copies
@@ -60,6 +70,34 @@ class CertifiedSpan:
     offsets: Span
     serials: tuple[int, ...]
     missing: tuple[Span, ...]
+
+
+class CertifiedRange(NamedTuple):
+    """A range of a certificate, as far as the source still has its offsets as they were copied.
+
+    Attributes:
+        offsets: the offsets.
+        serial: the certificate.
+        remote_topic: the topic on the target.
+        times: of a backfill, the timestamps ``[since, until)`` of its records: of others it says nothing.
+    """
+
+    offsets: Span
+    serial: int
+    remote_topic: str
+    times: Span = (BEGINNING, FOREVER)
+
+
+class Part(NamedTuple):
+    """A part of a window, and a partition's offsets that were written then.
+
+    Attributes:
+        offsets: from the first one in that part of the window up to the first one after it.
+        window: the part.
+    """
+
+    offsets: Span
+    window: Window
 
 
 @dataclass(frozen=True)
@@ -186,26 +224,22 @@ def _advice(window: Window) -> str:
 def _choose(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> Export:
     asked_at = now_ms()
     with step_time(flow):
-        bounds, ids, gone, branches, copies, releases = _source(flow)
-        firsts, unread = first_offsets(flow.source, dict.fromkeys(bounds, window.since_ms))
-        afters, unread_too = first_offsets(flow.source, dict.fromkeys(firsts, window.until_ms))
-    for error in (unread | unread_too).values():
-        raise error
-    known: dict[tuple[str, int], list[tuple[Span, int, str]]] = defaultdict(list)
-    for one in certificates:
-        for row in one.ranges():
-            if is_without_copy(row):
-                continue
-            place = (row["topic_id"], row["partition"])
-            if offsets := branches.kept(place, (row["start"], row["end"]), row["ledger_offset"]):
-                known[place].append((offsets, one.header.serial, row["remote_topic"]))
+        bounds, ids, gone, branches, copies, releases, windows = _source(flow)
+        known = _certified_ranges(certificates, branches, windows)
+        moments = _moments(window, chain.from_iterable(known.values()))
+        firsts = _first_offsets(flow, bounds, moments[0])
+        afters = [_first_offsets(flow, firsts, moment) for moment in moments[1:]]
     spans = []
-    for source, start in sorted(firsts.items()):
-        end = afters.get(source, bounds[source].end)
-        if start >= end:
-            continue
-        rows = known[ids[source.topic], source.partition]
-        spans.append(_span(source, (start, end), rows, log_start=bounds[source].start))
+    for source in sorted(firsts):
+        edges = [it.get(source, bounds[source].end) for it in (firsts, *afters)]
+        parts = [
+            Part(offsets, Window(*times))
+            for offsets, times in zip(pairwise(edges), pairwise(moments), strict=True)
+            if offsets[0] < offsets[1]
+        ]
+        if parts:
+            rows = known[ids[source.topic], source.partition]
+            spans.append(_span(source, parts, rows, log_start=bounds[source].start))
     former = former_copies(copies, releases, ids, certificates, window.since_ms)
     planned = {one.header.serial: one.header.planned_at for one in certificates}
     serials_all = {serial for span in spans for serial in span.serials}
@@ -224,22 +258,69 @@ def _choose(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> 
     )
 
 
+def _certified_ranges(
+    certificates: Iterable[Certificate], branches: Branches, windows: Mapping[int, Span]
+) -> Mapping[tuple[str, int], list[CertifiedRange]]:
+    """The ranges of all certificates, by the topic's id and the partition.
+
+    Args:
+        certificates: the certificates.
+        branches: which of their offsets the source still has as they were copied.
+        windows: those of backfills, by their ledger offsets: runs certify ranges of backfills too.
+    """
+    known: dict[tuple[str, int], list[CertifiedRange]] = defaultdict(list)
+    for one in certificates:
+        for row in one.ranges():
+            if is_without_copy(row):
+                continue
+            place, at = (row["topic_id"], row["partition"]), row["ledger_offset"]
+            if offsets := branches.kept(place, (row["start"], row["end"]), at):
+                times = one.header.window or windows.get(at, (BEGINNING, FOREVER))
+                copied = CertifiedRange(offsets, one.header.serial, row["remote_topic"], times)
+                known[place].append(copied)
+    return known
+
+
+def _moments(window: Window, ranges: Iterable[CertifiedRange]) -> list[int]:
+    """The times between which the same backfills have copied, from the window's start to its end."""
+    edges = {at for it in ranges for at in it.times if window.since_ms < at < window.until_ms}
+    return sorted({window.since_ms, window.until_ms} | edges)
+
+
+def _first_offsets(
+    flow: Flow, partitions: Iterable[TopicPartition], at_ms: int
+) -> dict[TopicPartition, int]:
+    """As ``first_offsets``, where all partitions can be asked."""
+    firsts, unread = first_offsets(flow.source, dict.fromkeys(partitions, at_ms))
+    for error in unread.values():
+        raise error
+    return firsts
+
+
 def _span(
-    source: TopicPartition, offsets: Span, rows: Iterable[tuple[Span, int, str]], *, log_start: int
+    source: TopicPartition, parts: Sequence[Part], rows: Iterable[CertifiedRange], *, log_start: int
 ) -> CertifiedSpan:
-    """What certified ranges, each with its certificate and its remote topic, say of a partition's offsets."""
-    start, end = offsets
+    """What certified ranges say of a partition's offsets, one part of the time after the other."""
+    (start, _), (_, end) = parts[0].offsets, parts[-1].offsets
+    since_ms, until_ms = parts[0].window.since_ms, parts[-1].window.until_ms
     # Where the source has deleted older records, these may be of the window too.
     since = 0 if start == log_start else start
     found = [
-        (span, serial, name) for span, serial, name in rows if span[0] < end and span[1] > since
+        row
+        for row in rows
+        if row.offsets[0] < end and row.offsets[1] > since
+        if row.times[0] < until_ms and row.times[1] > since_ms
     ]
+    settled = [Settled(*row.offsets, *row.times) for row in found]
+    missing = chain.from_iterable(
+        uncovered(whole_spans(within(settled, *part), part.window), part.offsets) for part in parts
+    )
     return CertifiedSpan(
         source,
-        tuple(dict.fromkeys(name for _, _, name in found)),
-        offsets,
-        tuple(sorted({serial for _, serial, _ in found})),
-        tuple(uncovered(sorted(span for span, _, _ in found), offsets)),
+        tuple(dict.fromkeys(row.remote_topic for row in found)),
+        (start, end),
+        tuple(sorted({row.serial for row in found})),
+        tuple(merge_spans(missing)),
     )
 
 
@@ -253,6 +334,7 @@ class _Source(NamedTuple):
         branches: which of their certified offsets are of these logs.
         copies: what was ever copied into what.
         releases: the copies that were given up.
+        windows: the timestamps ``[since, until)`` of backfills, by the ledger offsets of their records.
     """
 
     bounds: Mapping[TopicPartition, LogBounds]
@@ -261,6 +343,7 @@ class _Source(NamedTuple):
     branches: Branches
     copies: Sequence[CopiedSince]
     releases: Sequence[Release]
+    windows: Mapping[int, Span]
 
 
 def _source(flow: Flow) -> _Source:
@@ -284,7 +367,8 @@ def _source(flow: Flow) -> _Source:
         rewinds(run.ledger),
     )
     gone = sorted(names.keys() - topics.keys())
-    return _Source(bounds, ids, gone, branches, copies_since(run.ledger), run.ledger.releases())
+    copies, releases = copies_since(run.ledger), run.ledger.releases()
+    return _Source(bounds, ids, gone, branches, copies, releases, windows(run.ledger))
 
 
 def _write(flow: Flow, window: Window, folder: Path, export: Export, pem: bytes) -> None:

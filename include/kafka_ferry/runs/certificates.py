@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     from kafka_ferry.config import Flow
-    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.ledger import LedgerRange, LedgerTable
     from kafka_ferry.model import TopicPartition
     from kafka_ferry.verify.rows import TargetRecords
 
@@ -190,10 +190,8 @@ def read_back(
     context.project_ledger()
     control = ClusterControl(flow.target)
     for source, offset in places:
-        one, row, others = _certified_row(found, source, offset)
-        key = (row["ledger_offset"], source.topic, source.partition, row["start"])
-        entries = context.ledger.ranges_within(key[0], key[0] + 1)
-        ranges = [entry for entry in entries if entry.key == key]
+        one, row, others = _certified_row(found, context.ledger, source, offset)
+        ranges = _ranges_of(context.ledger, row)
         name = f"{source} [{row['start']}, {row['end']})"
         if is_without_copy(row):
             yield ReadBack(name, one.name, note=_without_copy(row, one))
@@ -210,9 +208,12 @@ def read_back(
 
 
 def _certified_row(
-    found: FoundCertificates, source: TopicPartition, offset: int
+    found: FoundCertificates, ledger: LedgerTable, source: TopicPartition, offset: int
 ) -> tuple[Certificate, dict[str, Any], list[tuple[dict[str, Any], Certificate]]]:
-    """The newest certificate with a range whose copy was there, and the range; and others whose copy was not."""
+    """The newest certificate with a range whose copy was there, and the range; and others whose copy was not.
+
+    One that has a record of the offset goes first: a backfill passes over what is of another time.
+    """
     rows = [
         (row, one)
         for one in reversed(found.all)
@@ -221,11 +222,30 @@ def _certified_row(
         and row["start"] <= offset < row["end"]
     ]
     others = [place for place in rows if is_without_copy(place[0])]
-    for row, one in (*(place for place in rows if place not in others), *others):
+    kept = [place for place in rows if place not in others]
+    if len(kept) > 1:
+        kept.sort(key=lambda place: not _has_record(ledger, place[0], offset))
+    for row, one in (*kept, *others):
         return one, row, [place for place in others if place[0] is not row]
     raise InputError(
         f"No certificate names the offset {offset} of {source}",
         advice="ferry certificate show lists the ranges of a certificate.",
+    )
+
+
+def _ranges_of(ledger: LedgerTable, row: Mapping[str, Any]) -> list[LedgerRange]:
+    """The ledger's range of a certificate's row; none where the ledger does not know it."""
+    at = row["ledger_offset"]
+    key = (at, row["topic"], row["partition"], row["start"])
+    return [entry for entry in ledger.ranges_within(at, at + 1) if entry.key == key]
+
+
+def _has_record(ledger: LedgerTable, row: Mapping[str, Any], offset: int) -> bool:
+    """Whether a range has copied the record at a source offset, by the ledger."""
+    return any(
+        first <= offset < first + records
+        for entry in _ranges_of(ledger, row)
+        for first, _, records in entry.copied.segments
     )
 
 

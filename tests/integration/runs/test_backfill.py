@@ -17,12 +17,14 @@ from kafka_ferry.copy.target.backfill_progress import Backfilled
 from kafka_ferry.copy.target.transactional_writer import backfill_writer
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import Fenced, VerificationFailed
+from kafka_ferry.groups.outlook import GroupOutlook
 from kafka_ferry.groups.routes import routes
 from kafka_ferry.model import Plan, RunOptions, TopicPartition, Window
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.audit.audit import Audit
 from kafka_ferry.runs.audit.request import AuditRequest
+from kafka_ferry.runs.failover.failover import failover
 from kafka_ferry.runs.plan.backfill import pin_positions
 from kafka_ferry.runs.publish.lag import lag
 from kafka_ferry.runs.where import where
@@ -37,6 +39,7 @@ from tests.support.records.builders import (
     read_all,
     recreate_topic,
 )
+from tests.support.records.mirror_topics import commit
 from tests.support.runs.flows import copy_now, copy_planned, failures, ledger_of, plan_now, remote
 from tests.support.runs.killing import Fate, Killed, fated
 from tests.support.runs.pair import Pair, Unique
@@ -687,3 +690,30 @@ def test_what_was_copied_under_another_name_is_not_taken_for_copied_to_this_one(
     backfill(flow, EVER)
 
     assert texts(pair.backup, there) == ["new", "old 1", "old 2"]
+
+
+def test_a_group_is_stuck_while_what_it_has_not_read_is_not_backfilled(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    topic, group = a_topic(pair.primary, pair.unique("unread")), pair.unique("group")
+    # The backfill of the first day looks at the first hour of the next one, too.
+    write(pair.primary, topic, ("a", at(0)), ("b", at(1, 0.5)), ("c", at(1)))
+    flow = pair.flow([topic], auto_offset_reset="latest")
+    ordinary(flow, "run-1")
+    write(pair.primary, topic, ("d", at(2)))
+    ordinary(flow, "run-2")
+    commit(pair.primary, group, {TopicPartition(topic, 0): 0})
+
+    def found(number: int) -> GroupOutlook:
+        backfill(flow, day(number), f"backfill-{number}")
+        # Groups are translated by what the flow's own runs have judged.
+        ordinary(flow, f"after-{number}")
+        (told,) = failover(flow, [group]).groups
+        return told
+
+    before, after = found(0), found(1)
+
+    assert (before.state, before.not_copied) == ("stuck", 2)
+    assert f"2 offsets of {topic}-0 that it has not read are not on backup" in before.reason
+    assert (after.state, after.not_copied) == ("ready", 0)

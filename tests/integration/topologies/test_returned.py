@@ -7,17 +7,20 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
+from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.config.reverse_flow import reverse_flow
 from kafka_ferry.control import read_positions
 from kafka_ferry.errors import AccessDenied, InputError
 from kafka_ferry.runs.provenance import opposite_flow
 from kafka_ferry.runs.publish.lag import lag
+from kafka_ferry.runs.takeover.takeover import Takeover
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.segments import cut_log
 from tests.support.records.builders import Record, create_topic, produce, recreate_topic
 from tests.support.records.histories import named
+from tests.support.records.mirror_topics import positions_of_mirrormaker_2
 from tests.support.runs.flows import copy_now, copy_planned, failures, ledger_rows, plan_now
 from tests.support.runs.killing import Fate, Killed, fated
 from tests.support.runs.pair import Pair
@@ -109,6 +112,32 @@ def test_what_applications_wrote_after_the_log_was_cut_back_is_copied(
 
     assert copy(back, "back") == {"returned": 10, "control": 1}
     assert values(pair.primary, orders)[-20:] == own
+
+
+@pytest.mark.long
+def test_what_applications_wrote_after_another_mirrors_copies_were_cut_is_copied(
+    pair: Pair, target: Broker, orders: str
+) -> None:
+    """The ledger has no producer of what was taken over."""
+    create_topic(target.bootstrap, orders)
+    there = _both_ways(replace(pair, backup=target), orders)
+    first = now_ms()
+    copies = [Record(value=b"a%d" % number, timestamp=first + number) for number in range(10)]
+    for broker in (pair.primary, target):
+        produce(broker.bootstrap, orders, copies[:5])
+        produce(broker.bootstrap, orders, copies[5:])
+    positions_of_mirrormaker_2(target, there, {orders: 10})
+    (taken,) = Takeover(there, settle_s=0).from_mirrormaker2()
+    assert taken.state == "taken over", taken.reason
+    target.stop()
+    cut_log(target, orders, 5)
+    target.start().wait_ready()
+    own = [f"b{number}" for number in range(10)]
+    for text in own:
+        write(target, orders, text)
+
+    assert copy(reverse_flow(there), "back") == {"returned": 5}
+    assert values(pair.primary, orders)[-10:] == own
 
 
 @pytest.mark.long

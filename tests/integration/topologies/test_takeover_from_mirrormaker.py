@@ -30,7 +30,7 @@ from kafka_ferry.model import RunOptions, TopicPartition, Window
 from kafka_ferry.model.takeover import TopicHandover
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.failover.failover import failover
-from kafka_ferry.runs.takeover import record_digests, takeover
+from kafka_ferry.runs.takeover import adopt, record_digests, takeover
 from kafka_ferry.runs.takeover.hand_back import hand_back
 from kafka_ferry.runs.takeover.takeover import Takeover, read_offsets
 from kafka_ferry.wire import WireCluster
@@ -50,7 +50,15 @@ from tests.support.records.builders import (
 )
 from tests.support.records.mirror_topics import commit, positions_of_mirrormaker_2
 from tests.support.runs.command_line import Called, ferry
-from tests.support.runs.flows import assert_same, copy_now, failures, ledger_of, plan_now, remote
+from tests.support.runs.flows import (
+    assert_same,
+    copy_now,
+    copy_planned,
+    failures,
+    ledger_of,
+    plan_now,
+    remote,
+)
 from tests.support.runs.pair import Pair
 from tests.support.runs.proof import NO_SPARK, prove, recount_here, verified
 
@@ -407,6 +415,29 @@ def test_what_was_not_verified_is_not_built_upon(pair: Pair) -> None:
     (told,) = json.loads(given.stdout)
     assert (told["state"], told["partitions"][0]["end"]) == ("given back", 6)
     assert [offset.next for offset in stored(flow)] == [6]
+
+
+def test_what_a_run_copies_meanwhile_does_not_count_as_verified(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, own = pair.unique("meanwhile"), pair.topic("own", some(20, 1, "own"))
+    left_by_mirrormaker_2(pair, topic, 5, 3)
+    flow, mark_owned = pair.flow([topic, own]), adopt.mark_owned
+
+    def run_meanwhile(*args: Any) -> None:
+        # As on a timetable, after the takeover has fenced the writers.
+        assert failures(copy_planned(flow, plan_now(flow, "meanwhile"))) == []
+        mark_owned(*args)
+
+    monkeypatch.setattr(adopt, "mark_owned", run_meanwhile)
+    taken = take_over(flow, settle_s=0)
+    monkeypatch.setattr(adopt, "mark_owned", mark_owned)
+
+    assert taken[topic].state == "refused"
+    assert "has copied records that are not verified yet" in taken[topic].reason
+    plan_now(flow, "next")
+    assert Run(flow, "next").verify(NO_SPARK).records == 20
+    assert take_over(flow, settle_s=0)[topic].state == "taken over"
 
 
 @pytest.mark.parametrize("is_exactly_once", [False, True], ids=["at-least-once", "exactly-once"])

@@ -27,7 +27,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.topic_records import NewRecord, append_records
 from kafka_ferry.errors import ConfigError, FerryError
-from kafka_ferry.model import TopicPartition
+from kafka_ferry.model import RunOptions, TopicPartition, Window
 from kafka_ferry.runs import Repair, Run
 from kafka_ferry.runs.certificates import ReadBack, faults_of, find_certificates, read_back
 from kafka_ferry.runs.mirror.mirror import Copying
@@ -431,6 +431,31 @@ def test_an_export_names_a_topic_that_was_recreated_and_a_copy_that_was_given_up
     assert "certificates 1 to 2" in done.stdout
 
 
+def test_an_export_counts_of_a_backfill_only_records_of_its_time(pair: Pair, flow: Flow) -> None:
+    (topic,) = flow.topics
+    late = flow.model_copy(update={"auto_offset_reset": "latest"})
+    noon = now_ms() - 3_600_000
+    records = [Record(value=b"%d" % i, timestamp=noon + i, partition=0) for i in range(10)]
+    pair.produce(topic, records)
+    prove(late, "run-1")
+    # It looks at the records after its window too, and leaves them out.
+    backfill = Run(late, "backfill")
+    plan = backfill.plan(RunOptions(window=Window(noon, noon + 5)))
+    assert failures(copy_planned(late, backfill.sync_topics())) == []
+    assert verified(late, "backfill").proof.certificate == 1
+    assert [(range_.start, range_.end) for range_ in plan.ranges] == [(0, 10)]
+    # A run judges its ranges once more.
+    assert prove(late, "run-2").proof.certificate == 2
+
+    def export(name: str, since: int, until: int) -> Called:
+        span = ("--from", moment(noon + since), "--to", moment(noon + until))
+        return ferry("certificate", "export", str(pair.folder / name), "--config", flow.file, *span)
+
+    assert export("before", 0, 5).returncode == 0
+    both = export("both", 0, 10)
+    assert (both.returncode, f"No certificate has {topic}-0 [5, 10)" in both.stderr) == (7, True)
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("key")
 def test_what_a_source_has_written_in_the_place_of_what_it_lost_has_no_certificate_until_it_is_copied(
@@ -590,6 +615,36 @@ def test_a_copy_that_was_given_up_is_proved_by_no_certificate_and_named(
     assert f"{topic}-0 [0, 10): backup holds the records" in own.stdout
     assert "nothing was looked at of what run run-1 had copied" in own.stderr
     assert "Not looked at: the records of 1 range," in own.stderr
+
+
+def test_of_two_ranges_the_one_that_has_the_record_is_read_back(pair: Pair, flow: Flow) -> None:
+    (topic,) = flow.topics
+    late = flow.model_copy(update={"auto_offset_reset": "latest"})
+    noon = now_ms() - 3_600_000
+    pair.produce(
+        topic, [Record(value=b"%d" % i, timestamp=noon + i, partition=0) for i in range(10)]
+    )
+    prove(late, "run-1")
+    for number, since in enumerate((5, 0), 1):
+        # The second one passes over what the first one has copied.
+        backfill = Run(late, f"backfill-{number}")
+        backfill.plan(RunOptions(window=Window(noon + since, noon + since + 5)))
+        assert failures(copy_planned(late, backfill.sync_topics())) == []
+    assert prove(late, "run-2").proof.certificate == 1
+    delete_before(pair.backup, remote(flow, topic), 3)
+
+    found = find_certificates(flow)
+    (told,) = read_back(flow, found, [(TopicPartition(topic, 0), 7)])
+    assert told.name == f"{topic}-0 [5, 10)"
+    assert told.note == "3 records have expired: its digest cannot be compared."
+    file = pair.folder / "1.jsonl"
+    file.write_bytes(found.all[0].content())
+    command = [sys.executable, "docs/examples/check_range.py", str(pair.folder / "public.pem")]
+    command += [str(file), f"{topic}-0:7", "--target", pair.backup.bootstrap]
+    read = subprocess.run(
+        command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (read.returncode, "the target has 2 of its 5 records" in read.stdout) == (1, True), read
 
 
 def test_openssl_confirms_a_signature(flow: Flow, folder: Path, primary: KafkaCluster) -> None:

@@ -54,6 +54,21 @@ def test_a_batch_is_among_them_whole_or_not_at_all(
     assert Returned(starmap(ReturnedSpan, spans)).reason(batch, 10, 13) is expected
 
 
+@pytest.mark.parametrize(
+    ("adopted_epoch", "expected"), [(-1, Reason.RETURNED), (5, Reason.RETURNED), (4, None)]
+)
+def test_what_was_written_after_another_mirrors_log_was_cut_is_not_that_mirrors(
+    adopted_epoch: int, expected: Reason | None
+) -> None:
+    (batch,) = split_batches(a_batch(3, at=10, leader_epoch=5))
+    spans = [ReturnedSpan(0, 20, ANY_PRODUCER)]
+    returned = Returned(spans, lambda _, __: adopted_epoch >= 5, adopted_epoch)
+    assert returned.reason(batch, 10, 13) is expected
+    absent = returned.left_out_from(10)
+    assert absent
+    assert returned.is_sure(absent) is (expected is not None)
+
+
 @pytest.mark.parametrize("span", [(9, 11), (12, 14), (11, 12)])
 def test_a_ledger_that_names_a_part_of_a_batch_speaks_of_another_log(span: tuple[int, int]) -> None:
     (batch,) = split_batches(a_batch(3, at=10, producer_id=7))

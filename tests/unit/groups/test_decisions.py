@@ -6,10 +6,12 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_ferry.batches import Reason
 from kafka_ferry.groups.decisions import (
     NO_LOG,
     NOT_COPIED,
@@ -25,6 +27,8 @@ from kafka_ferry.groups.moves import GroupMove, PartitionMove
 from kafka_ferry.groups.routes import Route
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import SyncedOffset
+from kafka_ferry.ledger.queries.copied_ranges import BackfilledCounts
+from kafka_ferry.ledger.queries.range_columns import RangeColumns
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from tests.support.records.model_log import a_range
@@ -372,3 +376,37 @@ def test_unread_offsets_that_are_not_there_are_counted(
     offsets = OffsetMap.of([a_range(10, 20, [(10, 0, 10)])])
     route = Route(HERE, THERE, "id", preserved=False, map=offsets)
     assert translate_move(HERE, Committed(offset), route, logs=(here, there)).missing == missing
+
+
+@pytest.mark.parametrize(
+    ("ranges", "left_out", "offset", "missing"),
+    [
+        # Of [0, 10) a backfill has copied [2, 5), and looked at two more.
+        ([(2, 7, 3)], [2], 0, 7),
+        ([(2, 7, 3)], [2], 2, 5),
+        ([(2, 7, 3)], [2], 7, 3),
+        ([(2, 7, 3)], [2], 10, 0),
+        # The two others are markers.
+        ([(2, 7, 3)], [0], 2, 3),
+        # Another one has copied them since, with the rest.
+        ([(2, 7, 3), (5, 10, 5)], [2, 0], 2, 0),
+        ([(2, 7, 3), (5, 9, 4)], [2, 0], 2, 1),
+    ],
+)
+def test_unread_offsets_that_no_backfill_has_copied_are_counted(
+    ranges: list[tuple[int, int, int]], left_out: list[int], offset: int, missing: int
+) -> None:
+    backfilled = [
+        a_range(start, end, [(start, 100 * start, records)]) for start, end, records in ranges
+    ]
+    columns = RangeColumns.of([a_range(10, 20, [(10, 0, 10)]), *backfilled])
+    is_backfill = np.array([False, *(True for _ in ranges)])
+    partly = tuple(
+        BackfilledCounts("orders", "", 3, "", "", *it, reasons={Reason.OUTSIDE_WINDOW: count})
+        for it, count in zip(ranges, left_out, strict=True)
+        if count
+    )
+    offsets = OffsetMap(columns._replace(backfill=is_backfill))
+    route = Route(HERE, THERE, "id", preserved=False, map=offsets, partly=partly)
+    logs = LogBounds(0, 20), LogBounds(0, 2_000)
+    assert translate_move(HERE, Committed(offset), route, logs=logs).missing == missing

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 
 from kafka_ferry.certificates import Certificate
-from kafka_ferry.model import TopicPartition
-from kafka_ferry.runs.certificate_export import Branches, CertifiedSpan, Export, _span
+from kafka_ferry.model import TopicPartition, Window
+from kafka_ferry.runs.certificate_export import (
+    Branches,
+    CertifiedRange,
+    CertifiedSpan,
+    Export,
+    Part,
+    _moments,
+    _span,
+)
 from tests.unit.certificates.builders import a_certificate
 
+DAY, NEXT_DAY = Window(0, 100), Window(100, 200)
 RULE = {"fingerprint": "f", "topics": ["users"], "set": {"value.email": "sha2(value.email, 256)"}}
 
 
@@ -32,11 +42,46 @@ def test_each_rule_that_changes_records_is_told_once() -> None:
 
 def test_a_topic_that_was_renamed_is_in_each_of_its_remote_topics() -> None:
     source = TopicPartition("orders", 0)
-    rows = [((0, 20), 1, "eu.orders"), ((20, 50), 2, "eu.orders"), ((50, 60), 4, "anew")]
-    assert _span(source, (30, 70), rows, log_start=0) == CertifiedSpan(
+    rows = [
+        CertifiedRange((0, 20), 1, "eu.orders"),
+        CertifiedRange((20, 50), 2, "eu.orders"),
+        CertifiedRange((50, 60), 4, "anew"),
+    ]
+    assert _span(source, [Part((30, 70), DAY)], rows, log_start=0) == CertifiedSpan(
         source, ("eu.orders", "anew"), (30, 70), (2, 4), ((60, 70),)
     )
-    assert _span(source, (30, 50), rows, log_start=30).serials == (1, 2)
+    assert _span(source, [Part((30, 50), DAY)], rows, log_start=30).serials == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "serials", "missing"),
+    [
+        # It has looked at some offsets of the next day, too.
+        ([((30, 60), DAY)], (0,), ((50, 70),)),
+        ([((30, 60), DAY), ((50, 70), NEXT_DAY)], (0, 1), ()),
+        ([((30, 70), Window(0, 200))], (0,), ()),
+        ([((30, 70), Window(0, 60))], (0,), ((40, 70),)),
+        ([((30, 70), Window(200, 300))], (), ((30, 70),)),
+    ],
+)
+def test_a_backfill_certifies_only_records_of_its_days(
+    rows: list[tuple[tuple[int, int], Window]],
+    serials: tuple[int, ...],
+    missing: tuple[tuple[int, int], ...],
+) -> None:
+    source, both = TopicPartition("orders", 0), Window(DAY.since_ms, NEXT_DAY.until_ms)
+    ranges = [
+        CertifiedRange(offsets, serial, "eu.orders", (days.since_ms, days.until_ms))
+        for serial, (offsets, days) in enumerate(rows)
+    ]
+    offsets = {0: 30, 60: 40, 100: 50, 200: 70}
+    moments = _moments(both, ranges)
+    edges = [offsets[at] for at in moments]
+    parts = [
+        Part(it, Window(*of)) for it, of in zip(pairwise(edges), pairwise(moments), strict=True)
+    ]
+    told = _span(source, parts, ranges, log_start=0)
+    assert (told.serials, told.missing) == (serials, missing)
 
 
 @pytest.mark.parametrize(

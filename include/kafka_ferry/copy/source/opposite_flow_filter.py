@@ -10,7 +10,9 @@ of the target's::
 A record is left out only if that flow's ledger says so, and the producer of that ledger record has written it: the
 log may have been truncated since, and hold the source's own records at these offsets. Where that flow preserves
 offsets, it is the producer that the ledger names, and what it has written after the ledger's last range counts too.
-The ledger is read after the ends of the ranges: what a committed reader sees below these is in it by then.
+What another mirror had written before that flow took over has no producer there, but a leader epoch: no batch of a
+later one is that mirror's. The ledger is read after the ends of the ranges: what a committed reader sees below these
+is in it by then.
 """
 
 from __future__ import annotations
@@ -69,6 +71,7 @@ class ReturnedRecords:
         require_settled(flow.source, ledger)
         spans: dict[TopicPartition, list[ReturnedSpan]] = defaultdict(list)
         preserved: dict[TopicPartition, CopiedRange] = {}
+        adopted_epochs: dict[TopicPartition, int] = {}
         since = min(range_.returned_since for range_ in self._wanted.values())
         for _, entry, producer_id in entries_with_producers(flow.source, ledger, since):
             if not isinstance(entry, CopyingEntry) or entry.flow != opposite:
@@ -85,11 +88,14 @@ class ReturnedRecords:
                     )
                     if copied.preserved:
                         preserved[tp] = copied
+                    if copied.remote_epoch >= 0:
+                        adopted_epochs[tp] = copied.remote_epoch
         for tp, uncommitted in self._uncommitted_spans(preserved).items():
             spans[tp] += uncommitted
         return {
-            tp: Returned(of_partition, partial(_is_by, flow.source, tp))
+            tp: Returned(of_partition, partial(_is_by, flow.source, tp, epoch), epoch)
             for tp, of_partition in spans.items()
+            for epoch in (adopted_epochs.get(tp, -1),)
         }
 
     def _uncommitted_spans(
@@ -119,10 +125,14 @@ def _writer_of(copied: CopiedRange, producer_id: int) -> int:
     return ANY_PRODUCER if copied.adopted else producer_id
 
 
-def _is_by(source: Cluster, partition: TopicPartition, offset: int, producer_id: int) -> bool:
+def _is_by(
+    source: Cluster, partition: TopicPartition, adopted_epoch: int, offset: int, producer_id: int
+) -> bool:
     """Whether the batch at an offset is by a producer; not where the log has none there, or cannot be asked."""
     with suppress(FerryError), connect(source) as cluster:
         batch = batch_at(cluster, retry(partial(partition_log, cluster, partition)), offset)
+        if batch is not None and producer_id == ANY_PRODUCER:
+            return batch.header.leader_epoch <= adopted_epoch
         return batch is not None and batch.header.producer_id == producer_id
     return False
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import product
 from typing import Final
@@ -11,6 +12,7 @@ from kafka_ferry.batches import for_producer, single_record
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import read_positions
+from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import (
     CopiedRange,
     TransactionEntry,
@@ -126,16 +128,21 @@ def commit_adopted(
     run: str,
     ranges: Sequence[Sequence[CopiedRange]],
     positions: Mapping[TopicPartition, Position],
+    confirm: Callable[[int], None],
 ) -> None:
     """Write ranges that another mirror has copied into the ledger, as verified, with the positions after them.
 
     In one transaction: all of it appears, or nothing. The writers must have been fenced before.
 
     Args:
-        flow: the flow; its ledger exists, and everything in it is verified.
+        flow: the flow; its ledger exists.
         run: the run that has compared the records of the ranges with the source's.
         ranges: the content of each ledger record, none of them empty.
         positions: by *target* partition.
+        confirm: raises unless everything before a ledger offset is verified: from then on that counts as verified.
+
+    Raises:
+        FerryError: what ``confirm`` raises, or why the target does not take it; nothing appears then.
     """
     ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
     with connect(flow.target, "producer") as cluster:
@@ -143,7 +150,13 @@ def commit_adopted(
         for code in producer.add_partitions([ledger], position_group(flow.name)).values():
             doing = f"Writing to the ledger {ledger.topic} on {flow.target.alias}"
             raise fault(code, doing, Right.topic("WRITE", ledger.topic))
-        _append_all(cluster, producer, ledger, flow, run, ranges)
+        try:
+            _append_all(cluster, producer, ledger, flow, run, ranges, confirm)
+        except FerryError:
+            # It would hide what others write until its time is over.
+            with suppress(FerryError):
+                producer.end(commit=False)
+            raise
         _commit_positions(flow, run, producer, positions)
         settlement.settle(Ending(TransactionOutcome.COMMITTED), [ledger], positions)
 
@@ -169,10 +182,15 @@ def _append_all(
     flow: Flow,
     run: str,
     ranges: Sequence[Sequence[CopiedRange]],
+    confirm: Callable[[int], None],
 ) -> None:
-    """Append the ranges to the ledger, followed by an entry that everything before is verified."""
+    """Append the ranges to the ledger, followed by an entry that everything before is verified.
+
+    Raises:
+        FerryError: other writers' entries lie between them; or what ``confirm`` raises of those before.
+    """
     node = leader_of(cluster, ledger)
-    through = 0
+    ends = list[int]()
 
     def append(entry: TransactionEntry | VerificationEntry, sequence: int) -> int:
         encoded = for_producer(
@@ -190,11 +208,17 @@ def _append_all(
     common = {"flow": flow.name, "run": run}
     for sequence, some in enumerate(ranges):
         entry = TransactionEntry(**common, at=now_ms(), writer=_WRITER, ranges=tuple(some))
-        through = append(entry, sequence)
+        ends.append(append(entry, sequence))
+    confirm(ends[0] - 1)
+    if ends[-1] - ends[0] != len(ends) - 1:
+        raise FerryError(
+            f"Another run has written to {ledger.topic} meanwhile.",
+            advice="Pause the flows of that source, and try again.",
+        )
     every = [range_ for some in ranges for range_ in some]
     records = sum(range_.records for range_ in every)
     verified = VerificationEntry(
-        **common, at=now_ms(), through=through, ranges=len(every), records=records
+        **common, at=now_ms(), through=ends[-1], ranges=len(every), records=records
     )
     append(verified, len(ranges))
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow.compute as pc
 
-from kafka_ferry.batches import Segment
+from kafka_ferry.batches import Reason, Segment
 from kafka_ferry.ledger.rows import (
     CopiedPartition,
     LedgerRange,
@@ -72,6 +73,31 @@ class CopiedSpan:
     def window(self) -> Window | None:
         """Of a backfill's range, the timestamps that it accounts for; else None."""
         return None if self.since is None or self.until is None else Window(self.since, self.until)
+
+
+@dataclass(frozen=True, slots=True)
+class BackfilledCounts:
+    """What a backfill has done with the offsets that it has looked at; the attributes are those of ``CopiedRange``."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    remote_topic: str
+    remote_topic_id: str
+    start: int
+    end: int
+    records: int
+    reasons: Mapping[str, int]
+
+    @property
+    def left_out(self) -> int:
+        """How many records were of another time."""
+        return self.reasons.get(Reason.OUTSIDE_WINDOW, 0)
+
+    @property
+    def copied_before(self) -> int:
+        """How many offsets others had accounted for."""
+        return self.reasons.get(Reason.COPIED_BEFORE, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +239,33 @@ def rewinds(ledger: LedgerTable) -> dict[tuple[str, int], list[tuple[int, int]]]
         place = (row["topic_id"], row["partition"])
         starts.setdefault(place, []).append((row["start"], row["ledger_offset"]))
     return starts
+
+
+def partly_backfilled(
+    ledger: LedgerTable, before: int | None
+) -> dict[CopiedPartition, list[BackfilledCounts]]:
+    """The ranges of backfills that have left out records of another time, by where they went.
+
+    Args:
+        ledger: the flow's ledger.
+        before: only what the ledger has before this offset; None for all.
+    """
+    wanted = backfilled_rows()
+    if before is not None:
+        wanted &= pc.field("ledger_offset") < before
+    ranges: dict[CopiedPartition, list[BackfilledCounts]] = defaultdict(list)
+    for it in _read(ledger, wanted, BackfilledCounts):
+        if it.left_out:
+            ranges[
+                CopiedPartition(*(getattr(it, name) for name in CopiedPartition._fields))
+            ].append(it)
+    return ranges
+
+
+def windows(ledger: LedgerTable) -> dict[int, tuple[int, int]]:
+    """The timestamps ``[since, until)`` for which backfills and repairs have copied, by the ledger offset."""
+    rows = ledger.read(backfilled_rows(), ["ledger_offset", "since", "until"]).to_pylist()
+    return {row["ledger_offset"]: (row["since"], row["until"]) for row in rows}
 
 
 def spans_beside(ledger: LedgerTable, entry: LedgerRange) -> Iterator[CopiedSpan]:

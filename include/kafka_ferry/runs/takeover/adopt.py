@@ -26,6 +26,7 @@ from kafka_ferry.ledger import (
     ledger_topic,
 )
 from kafka_ferry.ledger.queries.run_starts import last_run
+from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import ClusterState, Position, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.topics.provenance import origins_beyond
@@ -98,7 +99,8 @@ def adopt_topic(
         mirrored: what MirrorMaker 2 has committed for groups.
 
     Raises:
-        FerryError: the target no longer has what was compared; or a cluster does not answer.
+        FerryError: the target no longer has what was compared; a run has copied meanwhile what is not verified yet;
+            or a cluster does not answer.
     """
     pair, origins = aligned.pair, origins_beyond(state, aligned.pair)
     assert pair.source
@@ -125,8 +127,16 @@ def adopt_topic(
     mark_owned(flow, run, aligned)
     # Before the ranges, with which the groups' offsets are translated from then on.
     record_synced(flow, run, state.source.cluster_id, refuted)
-    commit_adopted(flow, run, join_ranges(ranges), positions)
-    ledger.project(flow.target, ledger_topic(flow.source.alias))
+    topic = ledger_topic(flow.source.alias)
+
+    def confirm(ledger_offset: int) -> None:
+        # A run that began after the writers were fenced has copied meanwhile.
+        require_settled(flow.target, topic, ledger_offset)
+        ledger.project(flow.target, topic)
+        raise_if_unverified(flow, ledger)
+
+    commit_adopted(flow, run, join_ranges(ranges), positions, confirm)
+    ledger.project(flow.target, topic)
 
 
 def _epochs(flow: Flow, remote_topic: str, targets: Mapping[int, LogRecords]) -> dict[int, int]:

@@ -212,10 +212,14 @@ def test_what_the_source_no_longer_has_stays_missing_and_what_was_changed_is_ref
     command = f"$ ferry repair --config {flow.file} --append {topic}-0:20"
     assert f"20 missing records of {topic}-0:20 are fetched from" in told_
     assert command in told_ and f'{command} --reason "..." --yes' in told_
-    by_anyone = ferry("repair", "--audit", str(folder / "out" / "report.json"))
-    assert by_anyone.returncode == 2
-    assert f"copies all that the source still has to rebuilt.{topic}" in by_anyone.stdout
-    assert "--append" not in by_anyone.stdout
+    # As it is to a flow that has copied nothing.
+    never = folder / "never.yaml"
+    never.write_text(Path(flow.file).read_text().replace(f'"{flow.source.alias}"', '"never"'))
+    for other in ((), ("--config", str(never))):
+        by_anyone = ferry("repair", "--audit", str(folder / "out" / "report.json"), *other)
+        assert by_anyone.returncode == 2, by_anyone
+        assert f"copies all that the source still has to rebuilt.{topic}" in by_anyone.stdout
+        assert "--append" not in by_anyone.stdout
 
     delete_before(primary, topic, 25)
     appending = AppendMissing(flow)

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from kafka_ferry.model.takeover import TopicHandover
 
 REFUSED: Final = 2
+_WAY_OUT: Final = (
+    "Leave what is refused to MirrorMaker (topics.exclude), or delete it on the target, and the flow copies it. "
+    "`ferry audit` shows all that differs."
+)
 
 
 def takeover(
@@ -102,3 +106,5 @@ def _show(topics: Sequence[TopicHandover]) -> None:
             sentence = f"{topic.state.upper()} {topic.remote_topic}: {topic.reason}"
             style = "red" if topic.state == "refused" else "yellow"
             out.print(sentence, style=style)
+    if any(topic.state == "refused" for topic in topics):
+        out.print(_WAY_OUT)

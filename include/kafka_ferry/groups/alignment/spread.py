@@ -42,7 +42,15 @@ def align_spread(
     # Other mirrors write some records twice; but each of them was at an offset of its own.
     unknown = int((~np.isin(counts.digests, every)).sum())
     if unknown > sum(source.start for source in sources.values()):
-        raise Misaligned(f"{unknown} of its records are not the source's")
+        number, offset = next(
+            (number, int(offsets[0]))
+            for number, target in enumerate(targets)
+            if len(offsets := target.offsets[~np.isin(target.digests, every)])
+        )
+        raise Misaligned(
+            f"{unknown} of its records are not the source's, such as the one at offset {offset} of its partition "
+            f"{number}"
+        )
     deleted = sum(target.start for target in targets)
     for number, source in sources.items():
         position = positions.get(number)

@@ -189,11 +189,11 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
     Situation(
         holds=lambda it: it.source is not None and it.foreign,
         reason="{it.remote_topic} on {flow.target.alias} holds records that this flow has not copied.",
-        advice="If MirrorMaker has copied them, continue with `ferry takeover`. Otherwise let the flow name "
-        "its topics differently (replication.policy.class).",
+        advice="If MirrorMaker has copied them, continue with `ferry takeover`, which says what differs where it "
+        "cannot. Otherwise let the flow name its topics differently (replication.policy.class).",
         option="on.foreign.records",
         go_on="adopt",
-        outcome="Those of {flow.source.alias} go after them.",
+        outcome="Those of {flow.source.alias} go after them, also those that are there already.",
     ),
     Situation(
         holds=lambda it: it.source is not None and bool(it.unreadable),

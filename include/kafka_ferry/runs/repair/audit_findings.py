@@ -14,7 +14,7 @@ from kafka_ferry.audit.result import AuditReport
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.ledger.queries.copied_ranges import CopiedSpan, spans_between
 from kafka_ferry.ledger.queries.copied_topics import remote_topics
 from kafka_ferry.model import TopicPartition
@@ -46,6 +46,9 @@ def own_proposals(flow: Flow, report: AuditReport, config: str) -> list[AuditPro
             f"The audit {report.audit} is of other clusters than {flow.name}",
             advice="Leave --config out, or name the flow that has these clusters.",
         )
+    if (ledger := ledger_topic(flow.source.alias)) in target.unknown([ledger]):
+        # It has copied nothing.
+        return proposals(report)
     run = RunContext.of(flow, "")
     run.project_ledger()
     remote_ids = target.topic_ids({part.pair.remote_topic for part in report.partitions})

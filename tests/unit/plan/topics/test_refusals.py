@@ -179,8 +179,9 @@ CASES = {
         option="on.foreign.records",
         go_on="adopt",
         reason="primary.orders on backup holds records that this flow has not copied.",
-        outcome="Those of primary go after them.",
-        advice="If MirrorMaker has copied them, continue with `ferry takeover`. Otherwise let the flow name "
+        outcome="Those of primary go after them, also those that are there already.",
+        advice="If MirrorMaker has copied them, continue with `ferry takeover`, which says what differs where it "
+        "cannot. Otherwise let the flow name "
         "its topics differently (replication.policy.class).",
         copied=(10, 50),
     ),

@@ -25,6 +25,7 @@ TRANSFORM: Final = "transform"
 # Every minute of some hours.
 _EACH_MINUTE: Final = regex.compile(r"\* +(?<hours>\d[\d,-]*) .*")
 _MINUTE_MS: Final = 60_000
+_LEAST_BYTES: Final = 10_000
 _STORES: Final = ("ssl.keystore.location", "ssl.truststore.location")
 _LISTS: Final = (
     "topics",
@@ -83,6 +84,10 @@ def file_doubts(flow: Flow) -> Iterator[Problem]:
     if 0 < flow.retire_after_ms < _MINUTE_MS and flow.on_source_topic_deleted == "retire":
         reason = f"is {flow.retire_after_ms} milliseconds, after which a copy is deleted"
         yield Problem("retire.after.ms", reason, "A day is 86400000.")
+    if 0 < flow.rate_limit_bytes < _LEAST_BYTES:
+        reason = f"is {flow.rate_limit_bytes:,} bytes a second for the whole run"
+        advice = f"Write {flow.rate_limit_bytes}MiB for as many mebibytes."
+        yield Problem("rate.limit.bytes", reason, advice)
     if all(map(is_topic_name, flow.topics)):
         for option, name in topic_patterns(flow):
             if is_topic_name(name) and not flow.topic_filter.matches(name):

@@ -215,8 +215,8 @@ def test_what_the_source_no_longer_has_stays_missing_and_what_was_changed_is_ref
     # As it is to a flow that has copied nothing.
     never = folder / "never.yaml"
     never.write_text(Path(flow.file).read_text().replace(f'"{flow.source.alias}"', '"never"'))
-    for other in ((), ("--config", str(never))):
-        by_anyone = ferry("repair", "--audit", str(folder / "out" / "report.json"), *other)
+    for by in ((), ("--config", str(never))):
+        by_anyone = ferry("repair", "--audit", str(folder / "out" / "report.json"), *by)
         assert by_anyone.returncode == 2, by_anyone
         assert f"copies all that the source still has to rebuilt.{topic}" in by_anyone.stdout
         assert "--append" not in by_anyone.stdout

@@ -49,6 +49,10 @@ LOGIN = (
             "is due each minute of the hours 9-17. Write '0 9-17 * * 1-5'",
         ),
         (
+            "rate.limit.bytes: 10",
+            ":7: rate.limit.bytes: is 10 bytes a second for the whole run. Write 10MiB for as many mebibytes.",
+        ),
+        (
             "on.source.topic.deleted: retire\nretire.after.ms: 7",
             "retire.after.ms: is 7 milliseconds, after which a copy is deleted. A day is 86400000.",
         ),

@@ -80,7 +80,7 @@ def translate_move(
     if here and is_at_start:
         missing = _count_missing(move, route, here, log, home)
     if here and not home:
-        missing = max(missing, _count_left_out(move, route, here))
+        missing = max(missing, route.count_left_out(max(committed.offset, here.start), here.end))
     return replace(move, missing=missing)
 
 
@@ -93,26 +93,6 @@ def _count_missing(
     translation = back(other_log.start, log_start=here.start, log_end=here.end)
     reached = max(0 if home else route.map.start, translation.offset if translation else 0)
     return max(0, min(reached, here.end) - max(move.committed.offset, here.start))
-
-
-def _count_left_out(move: PartitionMove, route: Route, here: LogBounds) -> int:
-    """How many offsets that a group has not read lie before those of the flow's own runs, and in no backfill either.
-
-    What a backfill has left out because of its time, others may have copied.
-    """
-    assert move.committed is not None
-    known = route.map
-    start, end = max(move.committed.offset, here.start), min(known.begin, here.end)
-    if start >= end:
-        return 0
-    left = known.count_unknown(start, end)
-    for it in route.partly:
-        first, last = max(start, it.start), min(end, it.end)
-        if first < last:
-            of_others = known.count_records(it.start, it.end) - it.records
-            of_range = min(it.left_out, it.left_out + it.copied_before - of_others)
-            left += max(0, min(of_range, last - first - known.count_records(first, last)))
-    return min(left, end - start - known.count_records(start, end))
 
 
 def leave_untouched(

@@ -33,6 +33,23 @@ class Route:
     map: OffsetMap
     partly: tuple[BackfilledCounts, ...] = ()
 
+    def count_left_out(self, start: int, end: int) -> int:
+        """How many source offsets of ``[start, end)`` before those of the flow's own runs are in no backfill either.
+
+        What a backfill has left out because of its time, others may have copied.
+        """
+        known, end = self.map, min(end, self.map.begin)
+        if start >= end:
+            return 0
+        left = known.count_unknown(start, end)
+        for it in self.partly:
+            first, last = max(start, it.start), min(end, it.end)
+            if first < last:
+                of_others = known.count_records(it.start, it.end) - it.records
+                of_range = min(it.left_out, it.left_out + it.copied_before - of_others)
+                left += max(0, min(of_range, last - first - known.count_records(first, last)))
+        return min(left, end - start - known.count_records(start, end))
+
 
 def routes(
     ledger: LedgerTable,

@@ -91,7 +91,7 @@ class OffsetMap:
         """The source offset after the last one that is accounted for; 0 without any range."""
         return self._forward.end
 
-    @property
+    @cached_property
     def begin(self) -> int:
         """The first source offset that is not a backfill's alone; ``start`` where backfills have copied nothing."""
         starts, _ = self._copied.ordinary(self._copied.start, self._copied.end)

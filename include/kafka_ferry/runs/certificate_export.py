@@ -88,7 +88,7 @@ class CertifiedRange(NamedTuple):
     times: Span = (BEGINNING, FOREVER)
 
 
-class Part(NamedTuple):
+class WindowPart(NamedTuple):
     """A part of a window, and a partition's offsets that were written then.
 
     Attributes:
@@ -233,7 +233,7 @@ def _choose(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> 
     for source in sorted(firsts):
         edges = [it.get(source, bounds[source].end) for it in (firsts, *afters)]
         parts = [
-            Part(offsets, Window(*times))
+            WindowPart(offsets, Window(*times))
             for offsets, times in zip(pairwise(edges), pairwise(moments), strict=True)
             if offsets[0] < offsets[1]
         ]
@@ -298,7 +298,11 @@ def _first_offsets(
 
 
 def _span(
-    source: TopicPartition, parts: Sequence[Part], rows: Iterable[CertifiedRange], *, log_start: int
+    source: TopicPartition,
+    parts: Sequence[WindowPart],
+    rows: Iterable[CertifiedRange],
+    *,
+    log_start: int,
 ) -> CertifiedSpan:
     """What certified ranges say of a partition's offsets, one part of the time after the other."""
     (start, _), (_, end) = parts[0].offsets, parts[-1].offsets

@@ -14,7 +14,7 @@ from kafka_ferry.runs.certificate_export import (
     CertifiedRange,
     CertifiedSpan,
     Export,
-    Part,
+    WindowPart,
     _moments,
     _span,
 )
@@ -47,10 +47,10 @@ def test_a_topic_that_was_renamed_is_in_each_of_its_remote_topics() -> None:
         CertifiedRange((20, 50), 2, "eu.orders"),
         CertifiedRange((50, 60), 4, "anew"),
     ]
-    assert _span(source, [Part((30, 70), DAY)], rows, log_start=0) == CertifiedSpan(
+    assert _span(source, [WindowPart((30, 70), DAY)], rows, log_start=0) == CertifiedSpan(
         source, ("eu.orders", "anew"), (30, 70), (2, 4), ((60, 70),)
     )
-    assert _span(source, [Part((30, 50), DAY)], rows, log_start=30).serials == (1, 2)
+    assert _span(source, [WindowPart((30, 50), DAY)], rows, log_start=30).serials == (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,8 @@ def test_a_backfill_certifies_only_records_of_its_days(
     moments = _moments(both, ranges)
     edges = [offsets[at] for at in moments]
     parts = [
-        Part(it, Window(*of)) for it, of in zip(pairwise(edges), pairwise(moments), strict=True)
+        WindowPart(it, Window(*of))
+        for it, of in zip(pairwise(edges), pairwise(moments), strict=True)
     ]
     told = _span(source, parts, ranges, log_start=0)
     assert (told.serials, told.missing) == (serials, missing)

@@ -74,7 +74,8 @@ class Placing:
         log = self.target_logs.get(placed.target)
         if log is None:
             return replace(placed, doubt=f"{placed.target} is not on the target, or has no leader")
-        return _by_map(placed, route, log) if route else self._without_map(placed, log)
+        here = self.source_logs.get(source)
+        return _by_map(placed, route, log, here) if route else self._without_map(placed, log)
 
     def _without_map(self, placed: Placed, log: LogBounds) -> Placed:
         """Place an offset of an unknown partition, which is possible if it had nothing to read."""
@@ -85,7 +86,7 @@ class Placing:
         return replace(placed, at=log.start, kind="clamped", doubt=_UNVERIFIED)
 
 
-def _by_map(placed: Placed, route: Route, log: LogBounds) -> Placed:
+def _by_map(placed: Placed, route: Route, log: LogBounds, here: LogBounds | None) -> Placed:
     span, offset = route.map, placed.offset
     translation = span.translate(offset, log_start=log.start, log_end=log.end)
     if translation is None:
@@ -97,6 +98,11 @@ def _by_map(placed: Placed, route: Route, log: LogBounds) -> Placed:
         return replace(placed, doubt=f"only what is before {span.end} is copied and verified")
     if offset < span.start:
         return replace(placed, doubt=f"the copy begins at {span.start}")
+    if left_out := route.count_left_out(max(offset, here.start if here else 0), span.end):
+        return replace(
+            placed,
+            doubt=f"{left_out:,} offsets from there on are before the copy, and in no backfill",
+        )
     # Without the log's bounds, "clamped" means that no record was ever copied.
     meant = span.translate(offset)
     if meant and meant.kind != "clamped" and meant.offset != translation.offset:

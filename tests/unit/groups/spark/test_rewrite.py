@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kafka_ferry.batches import Segment
@@ -21,6 +22,7 @@ from kafka_ferry.groups.spark.placement import Placing
 from kafka_ferry.groups.spark.rewrite import Rewritten, rewrite
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import CopiedRange
+from kafka_ferry.ledger.queries.range_columns import RangeColumns
 from kafka_ferry.model import LogBounds, TopicPartition
 from tests.unit.groups.spark.test_checkpoint import ORDERS, a_batch, at
 from tests.unit.ledger.entries import a_copied_range
@@ -239,3 +241,13 @@ def test_a_partition_that_nothing_was_copied_of_does_no_harm_while_it_is_empty(
         )
     else:
         assert rewrite(a_checkpoint(at(offset)), place).placed[0].at == answer
+
+
+def test_what_no_backfill_has_copied_of_what_the_query_has_not_read_is_a_doubt() -> None:
+    ranges = [a_copied_range(50, 100), a_copied_range(10, 20)]
+    columns = RangeColumns.of(ranges)._replace(backfill=np.array([False, True]))
+    route = Route(ORDERS, REMOTE, "id", False, OffsetMap(columns))
+
+    told = refusal(a_checkpoint(at(15)), a_place(routes={ORDERS: route}))
+    assert "30 offsets from there on are before the copy, and in no backfill" in str(told)
+    assert not a_place(routes={ORDERS: route})(ORDERS, 50).doubt.startswith("30 offsets")

@@ -117,9 +117,8 @@ def test_what_was_aborted_is_left_out_whatever_the_broker_lists(pair: Pair, offs
     # The answer to an abort may come before its marker.
     wait_until(lambda: listed(pair.backup, topic, SHORT) == [0, 2])
     move(pair.backup, topic)
-    assert listed(pair.backup, topic, SHORT) == [0], (
-        "this broker lists what it should: the test tests nothing"
-    )
+    # Where the broker lists what it should, the test tests nothing.
+    wait_until(lambda: listed(pair.backup, topic, SHORT) == [0])
 
     flow = make_flow(
         pair.folder, pair.backup, pair.primary, [topic], offsets=offsets, fetch_max_bytes=SHORT

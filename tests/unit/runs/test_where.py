@@ -8,7 +8,7 @@ import pytest
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.ledger import LedgerRange
-from kafka_ferry.ledger.proofs import Proof
+from kafka_ferry.ledger.proofs import Proof, Verification
 from kafka_ferry.model import TopicPartition, Window
 from kafka_ferry.runs.where import Whereabouts, _whereabouts
 from tests.unit.certificates.builders import a_certificate, a_range
@@ -25,11 +25,15 @@ COPIED = a_copied_range(
     segments=(Segment(5, 100, 5), Segment(12, 105, 8)),
 )
 ENTRY = LedgerRange(7, "run-1", COPIED, 1_000, writer=3)
-PROOFS = [(7, Proof("too early", 1)), (8, Proof("run-1", 2)), (20, Proof("again", 3))]
+VERIFIED = [
+    Verification(Proof("too early", 1), 7, (), frozenset()),
+    Verification(Proof("run-1", 2), 8, (), frozenset(["former-id"])),
+    Verification(Proof("again", 3), 20, (), frozenset()),
+]
 
 
 def of(offset: int, log_start: int | None = 0, entry: LedgerRange = ENTRY) -> Whereabouts:
-    return _whereabouts(entry, offset, log_start, PROOFS, [a_certificate(1), a_certificate(2)])
+    return _whereabouts(entry, offset, log_start, VERIFIED, [a_certificate(1), a_certificate(2)])
 
 
 def with_copied(**changes: Any) -> LedgerRange:
@@ -75,6 +79,8 @@ def test_whether_the_record_is_still_there(log_start: int | None, state: str) ->
 
 def test_the_first_verification_after_the_range_proves_it() -> None:
     assert of(5).proof == Proof("run-1", 2)
+    # It has looked at nothing of a copy that was gone.
+    assert of(5, entry=with_copied(remote_topic_id="former-id")).proof == Proof("again", 3)
     assert of(5, entry=ENTRY._replace(ledger_offset=20)).proof is None
     backfilled = of(5, entry=ENTRY._replace(window=Window(1, 9)))
     assert (backfilled.proof, backfilled.window) == (Proof("run-1", 2), Window(1, 9))

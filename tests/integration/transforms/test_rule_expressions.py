@@ -369,7 +369,7 @@ def test_a_record_on_which_a_regular_expression_fails_goes_to_the_dead_letter_to
     assert [it.value for it in pair.copied(flow, possessive)[0]] == [b"b+"]
     letters = read_all(pair.backup.bootstrap, flow.dead_letter_name)[0]
     errors = {it.value: dict(it.headers)["ferry.error"] for it in letters}
-    assert errors == {values[0]: b"rule 1: where failed", values[1]: b"rule 1: set value failed"}
+    assert errors == {values[0]: b"rule 2: where failed", values[1]: b"rule 2: set value failed"}
 
 
 @pytest.mark.long

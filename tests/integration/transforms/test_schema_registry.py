@@ -262,7 +262,7 @@ def test_a_rule_reads_and_changes_fields_in_avro(
     # Dead letters lie on the target, and have its ids too.
     assert (too_long[5:], too_long[:5]) == (broken[2][5:], (copied[0].value or b"")[:5])
     assert {dict(it.headers)["ferry.error"] for it in letters} == {
-        b"reading the value as avro failed"
+        b"rule 1: reading the value as avro failed"
     }
 
     for wrong, why in (
@@ -382,7 +382,7 @@ def test_a_rule_reads_and_changes_fields_in_protobuf(
     letters = read_all(pair.backup.bootstrap, flow.dead_letter_name)[0]
     assert [(it.value or b"")[5:] for it in letters] == [it[5:] for it in broken]
     assert {dict(it.headers)["ferry.error"] for it in letters} == {
-        b"reading the value as protobuf failed"
+        b"rule 1: reading the value as protobuf failed"
     }
 
     wrong = rule | {"set": {"value.new": "1"}, "drop": []}

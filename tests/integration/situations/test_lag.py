@@ -87,3 +87,13 @@ def test_a_copy_is_as_old_as_its_proof_only_while_the_target_knows_of_it(pair: P
     done = ferry("lag", "--config", flow.file)
     assert done.stdout.startswith("Nothing is proved complete yet; 3 offsets behind.")
     assert f"has no position of {kept}, of which the state folder has a proof" in done.stderr
+
+
+def test_a_flow_whose_topics_are_all_gone_has_no_age(pair: Pair) -> None:
+    topic = pair.topic("only", [Record(value=b"x")])
+    flow = pair.flow([topic])
+    copy_now(flow)
+    delete_topic(pair.primary, topic)
+    done = ferry("lag", "--config", flow.file)
+    assert done.stdout == f"{flow.source.alias} has no topic that {flow.name} copies.\n", done
+    assert f"does not have {topic} any more" in done.stderr

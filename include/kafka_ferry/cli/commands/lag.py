@@ -89,7 +89,7 @@ def _lag_of_partitions(
     rows, refused, deleted = readable_lag(flow, options)
     if show and (rows or not refused):
         out.print(_age(flow, rows))
-        if not short:
+        if rows and not short:
             _show(rows)
     if deleted:
         warn(
@@ -152,6 +152,8 @@ def _lag_of_groups(
 def _age(flow: Flow, rows: Sequence[Lag]) -> str:
     """Until when the copy is proved complete, and how far it is behind now."""
     policy = policy_of(flow)
+    if not rows:
+        return f"{flow.source.alias} has no topic that {flow.name} copies."
     lags = [(row.topic, row.lag) for row in rows if row.lag is not None]
     beats = sum(lag for topic, lag in lags if policy.is_heartbeats_topic(topic))
     offsets = count(sum(lag for _, lag in lags) - beats, "offset")

@@ -8,7 +8,7 @@ the transaction ends at that producer's abort marker.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from kafka_ferry.batches.record_format.header import Batch, BatchHeader, MalformedBatch
@@ -133,14 +133,10 @@ class TransactionFates:
             look_ahead: tells whether transactions were aborted, by producer, after an offset up to which
                 all was read; it gets their first records' offsets by producer.
         """
-        listed = tuple(listed)
+        # What is known at the beginning counts each time: a marker of the response ends it for later ones.
+        listed = (*listed, *self._known_aborts(self._known))
         while True:
-            known = (
-                AbortedTransaction(producer_id, at)
-                for producer_id, (at, aborted) in self._known.items()
-                if aborted
-            )
-            aborted = AbortFilter((*listed, *known), self)
+            aborted = AbortFilter(listed, self)
             result = judge(aborted)
             if aborted.unlisted:
                 listed += tuple(aborted.unlisted)
@@ -152,6 +148,13 @@ class TransactionFates:
                     self._known[producer] = first, fates[producer]
                 if not any(fates.values()):
                     return result
+                listed += tuple(self._known_aborts(aborted.undecided))
+
+    def _known_aborts(self, producers: Iterable[int]) -> Iterator[AbortedTransaction]:
+        for producer in producers:
+            first, is_aborted = self._known[producer]
+            if is_aborted:
+                yield AbortedTransaction(producer, first)
 
     def read(self, header: BatchHeader) -> None:
         """Note that a batch was read, maybe again."""

@@ -185,6 +185,13 @@ def test_a_transaction_that_goes_on_after_the_response_is_asked_for_once() -> No
     assert reader.looked_ahead == [(5, {1: 3}), (12, {1: 10})]
 
 
+def test_what_was_asked_for_counts_also_where_a_later_one_of_its_producer_is_asked_for() -> None:
+    reader = Reader([(1, 0, 4), (1, 5, 9)])
+    assert reader.aborted_in(written_by(1, 0), []) == {0}
+    assert reader.aborted_in(written_by(1, 2) + abort(1, 4) + written_by(1, 5), []) == {2, 5}
+    assert reader.looked_ahead == [(2, {1: 0}), (7, {1: 5})]
+
+
 def test_a_list_is_believed_where_no_abort_of_the_producer_is_near() -> None:
     reader = Reader([])
     reader.aborted_in(a_batch(1, at=0), [])

@@ -134,8 +134,10 @@ class TransactionFates:
                 all was read; it gets their first records' offsets by producer.
         """
         # What is known at the beginning counts each time: a marker of the response ends it for later ones.
-        listed = (*listed, *self._known_aborts(self._known))
+        known = self._known
+        listed = (*listed, *_aborts_in(known))
         while True:
+            self._known = dict(known)
             aborted = AbortFilter(listed, self)
             result = judge(aborted)
             if aborted.unlisted:
@@ -144,17 +146,12 @@ class TransactionFates:
                 return result
             else:
                 fates = look_ahead(aborted.end, aborted.undecided)
-                for producer, first in aborted.undecided.items():
-                    self._known[producer] = first, fates[producer]
+                decided = {it: (at, fates[it]) for it, at in aborted.undecided.items()}
                 if not any(fates.values()):
+                    self._known |= decided
                     return result
-                listed += tuple(self._known_aborts(aborted.undecided))
-
-    def _known_aborts(self, producers: Iterable[int]) -> Iterator[AbortedTransaction]:
-        for producer in producers:
-            first, is_aborted = self._known[producer]
-            if is_aborted:
-                yield AbortedTransaction(producer, first)
+                known = known | decided
+                listed += tuple(_aborts_in(decided))
 
     def read(self, header: BatchHeader) -> None:
         """Note that a batch was read, maybe again."""
@@ -175,6 +172,12 @@ class TransactionFates:
         # What was aborted before the first batch that was read is not known.
         since = self._bytes - self._aborted_at.get(producer, 0)
         return producer not in self._known and since < LONGEST_APPEND
+
+
+def _aborts_in(fates: Mapping[int, tuple[int, bool]]) -> Iterator[AbortedTransaction]:
+    for producer, (first, is_aborted) in fates.items():
+        if is_aborted:
+            yield AbortedTransaction(producer, first)
 
 
 def is_abort_marker(batch: Batch) -> bool:

@@ -122,7 +122,7 @@ def test_a_copy_takes_longer_than_its_sessions(
             produce(broker.bootstrap, topic, [Record(value=b"%d" % number * 20_000)])
         plan, began = plan_now(flow), time.monotonic()
 
-        outcomes = copy_for_flow(flow, plan.run, list(plan.ranges), RateLimit(Rate(150_000)))
+        outcomes = copy_for_flow(flow, plan.run, list(plan.ranges), RateLimit(Rate(100_000)))
 
         assert failures(outcomes) == []
         assert time.monotonic() - began > 2 * SESSION_S

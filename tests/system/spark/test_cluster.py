@@ -83,7 +83,8 @@ def test_two_workers_are_sent_the_library_and_its_packages(
         ]
     assert report.counts.records == 400
     pair.assert_same(flow, topic)
-    # An executor of each application on each worker.
-    assert [len(executors) for executors in worked] == [2, 2]
+    # An executor of each application on each worker, and another one where Spark has replaced it.
+    applications = [{executor.parts[-3] for executor in executors} for executors in worked]
+    assert [len(of_worker) for of_worker in applications] == [2, 2]
     sent = list((pair.folder / "spark").rglob("environment/bin/python3"))
-    assert len(sent) == 4, "not every executor was sent the packages"
+    assert len(sent) >= 4, "not every executor was sent the packages"

@@ -49,8 +49,6 @@ _TRANSFORM: Final = "transform"
 _NOT_TOLD: Final = ("topics", "fingerprint", "copied")
 _CHECKER: Final = "check_certificates.py"
 
-"""Offsets from the first up to the second, without the second itself."""
-
 
 @dataclass(frozen=True)
 class CertifiedSpan:

@@ -11,7 +11,7 @@ from kafka_ferry.config.options.verify import Severity
 from kafka_ferry.flat import columns_of
 from kafka_ferry.verify.counts import count
 from kafka_ferry.verify.rows import UNKNOWN, PartitionRow, RangeRow
-from kafka_ferry.verify.verdict import Table, Verdict
+from kafka_ferry.verify.verdict import COVERED, Table, Verdict
 
 Row = TypeVar("Row")
 
@@ -334,7 +334,7 @@ PARTITIONS: Final = Suite[PartitionRow](
             "part, and does what on.source.divergence and on.source.truncation say.",
         ),
         Check(
-            "covered",
+            COVERED,
             "every planned offset is covered",
             "uncovered",
             lambda row: (

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.config.options.verify import Severity
 from kafka_ferry.verify.counts import count, records_text
 
 Table = Literal["ranges", "partitions", "topics", "groups"]
+
+
+COVERED: Final = "covered"
+"""The key of the check that the run has copied each partition to the end of its plan."""
 
 
 @dataclass(frozen=True, slots=True)

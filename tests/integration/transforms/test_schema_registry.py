@@ -507,7 +507,7 @@ def test_ids_that_were_changed_between_two_steps_are_given_to_no_record(
     pair.produce(topic, [Record(value=avro(client_of(registries[0]), topic, VALUE, person(1)))])
     flow = flow_between(registries, pair, [topic])
     plan = plan_now(flow)
-    # As whoever writes in the state folder: of the flow, and of the run.
+    # As a user who writes in the state folder: of the flow, and of the run.
     for folder in (flow_state(flow), Run(flow, "run-1")._folder.files):
         known = stored_schemas(folder)
         wrong = tuple(replace(it, target_id=it.target_id + 1) for it in known.schemas)

@@ -41,7 +41,7 @@ def test_a_stretch_ends_where_the_next_offset_is_not_among_them(
         ([(0, 11, 7), (11, 20, 7)], Reason.RETURNED),
         ([(0, 10, 7)], None),
         ([(13, 20, 7)], None),
-        # The log was cut back, and another producer has written there since.
+        # The log was truncated, and another producer has written there since.
         ([(10, 13, 8)], None),
         ([(9, 11, 8)], None),
         ([(10, 20, 8), (10, 13, 7)], Reason.RETURNED),

@@ -22,6 +22,7 @@ from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.verify.checks import Check, decisive
 from kafka_ferry.verify.counts import count
 from kafka_ferry.verify.rows import key_of
+from kafka_ferry.verify.verdict import COVERED
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 _CAN_BE_LEFT: Final = frozenset({"counts", "digests"})
 # What fails them are other producers' records around the ranges.
 _OF_OTHERS: Final = frozenset({"beyond", "before"})
-# What fails it are partitions that the run did not copy to their end.
-_STOPPED: Final = "covered"
 # For a proposal, both clusters' records of the range are read.
 _MOST_PROPOSED: Final = 20
 
@@ -149,7 +148,7 @@ class Findings:
         failed = list(self._verification.failed_checks())
         is_foreign = any(check.key in _OF_OTHERS for check in failed)
         texts = tuple(self._rebuild_texts(foreign).values()) if is_foreign else ()
-        more = dict.fromkeys(_OF_OTHERS, texts) | {_STOPPED: self._verification.stopped}
+        more = dict.fromkeys(_OF_OTHERS, texts) | {COVERED: self._verification.stopped}
         return [
             CheckFinding(check.sentences, check.advice, more.get(check.key, ())) for check in failed
         ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kafka_ferry.errors import FerryError, StepFailed
 from kafka_ferry.model.results.steps import StepPart
+from kafka_ferry.verify.verdict import COVERED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +47,5 @@ def _is_consequence(run: RunContext) -> bool:
     """Whether the verification failed only because partitions were not copied to their end."""
     reconciliation = run.folder.reconciliation()
     verdict = reconciliation.verdict if reconciliation else None
-    return verdict is not None and {it.key for it in verdict.expectations if it.failed} == {
-        "covered"
-    }
+    failed = {it.key for it in verdict.expectations if it.failed} if verdict else set()
+    return failed == {COVERED}

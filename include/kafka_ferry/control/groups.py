@@ -18,7 +18,12 @@ from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry, retry_each
 from kafka_ferry.wire import connect
-from kafka_ferry.wire.groups.groups import delete_groups, describe_groups, list_groups
+from kafka_ferry.wire.groups.groups import (
+    IncompleteListing,
+    delete_groups,
+    describe_groups,
+    list_groups,
+)
 from kafka_ferry.wire.groups.offsets import Refused, commit_offsets, delete_offsets, fetch_offsets
 from kafka_ferry.wire.groups.share_groups import (
     alter_start_offsets,
@@ -61,8 +66,16 @@ class GroupControl:
 
         Raises:
             AccessDenied: where brokers list no groups without DESCRIBE on the cluster.
+            IncompleteListing: if some are with no broker.
         """
         return retry(lambda: list_groups(self._wire))
+
+    def known_groups(self) -> tuple[list[Group], IncompleteListing | None]:
+        """As ``groups``; where some are with no broker, the others, and the error that says so."""
+        try:
+            return self.groups(), None
+        except IncompleteListing as error:
+            return error.groups, error
 
     def no_such_group(self, name: str) -> InputError:
         """The error for a group that does not exist, with the name that may have been meant."""
@@ -77,14 +90,17 @@ class GroupControl:
         """The groups' current states; needs DESCRIBE on each; a group that does not exist is ``Dead``."""
         if not names:
             return {}
-        answers: dict[str, Group | FerryError] = {**self._states_of(names)}
+        listed, _ = self._states_of(names)
+        answers: dict[str, Group | FerryError] = {**listed}
         # A listing leaves out groups that are unknown or hidden, and before Kafka 2.6 all states.
         rest = [name for name in names if name not in answers]
         answers |= retry_each(rest, lambda some: describe_groups(self._wire, some))
         # Only classic groups can be described by name: any other one whose coordinator changed between
         # the two requests would be treated as dead.
         dead = [name for name in rest if _is_dead(answers[name])]
-        return answers | self._states_of(dead)
+        listed, unlisted = self._states_of(dead)
+        doubts = dict.fromkeys(dead, unlisted) if unlisted else {}
+        return answers | doubts | listed
 
     def committed_offsets(
         self, groups: Collection[Group]
@@ -124,7 +140,7 @@ class GroupControl:
         """
         if not partitions:
             return {}
-        listed = {group.name for group in self._list_all() if group.type == "share"}
+        listed = {group.name for group in self._list_all()[0] if group.type == "share"}
         by_group = {name: dict.fromkeys(some) for name, some in partitions.items()}
         shared = {name: some for name, some in by_group.items() if name in listed}
         ordinary = {name: some for name, some in by_group.items() if name not in listed}
@@ -148,17 +164,22 @@ class GroupControl:
         answers = retry_each(names, lambda some: delete_groups(self._wire, some))
         return {name: error for name, error in answers.items() if error}
 
-    def _states_of(self, names: Collection[str]) -> dict[str, Group]:
-        """The states of some groups, as far as they are listed."""
-        listed = {group.name: group for group in self._list_all()} if names else {}
-        return {name: listed[name] for name in names if name in listed and listed[name].state}
+    def _states_of(
+        self, names: Collection[str]
+    ) -> tuple[dict[str, Group], IncompleteListing | None]:
+        """The states of some groups, as far as they are listed; and why others may be missing."""
+        if not names:
+            return {}, None
+        groups, unlisted = self._list_all()
+        listed = {group.name: group for group in groups if group.state}
+        return {name: listed[name] for name in names if name in listed}, unlisted
 
-    def _list_all(self) -> list[Group]:
-        """All listed groups: none by an old broker that needs another permission for it."""
+    def _list_all(self) -> tuple[list[Group], IncompleteListing | None]:
+        """As ``known_groups``: none of an old broker that needs another permission for it."""
         try:
-            return self.groups()
+            return self.known_groups()
         except AccessDenied:
-            return []
+            return [], None
 
     def _only_in_part(
         self, partitions: Mapping[str, Collection[TopicPartition]]

@@ -54,6 +54,12 @@ class WireCluster(BrokerConnections):
         self._leaders |= leaders
         return {tp: leader for tp, leader in leaders.items() if tp in wanted} | unknown
 
+    def topic_leaders(self, topic: str) -> dict[TopicPartition, PartitionLeader]:
+        """The current leaders of all partitions of a topic; of none where it does not exist or is hidden."""
+        leaders = leaders_in(self._metadata([topic]))
+        self._leaders |= leaders
+        return leaders
+
     def recent_leaders(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, PartitionLeader]:

@@ -224,7 +224,7 @@ def list_groups(cluster: SimCluster, node: int, _: Any) -> Fields:
                 "group_type": "classic",
             }
             for name in sorted(cluster.groups.offsets)
-            if cluster.coordinator(name) == node
+            if cluster.coordinator(name) == node and not cluster.lacks_leader(name)
         ],
     }
 

@@ -5,7 +5,7 @@ Fields that are left out have the protocol's default.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kafka_ferry.model.ranges import TopicPartition
@@ -39,6 +39,7 @@ from tests.simulation.brokers.log_answers import (
 )
 from tests.simulation.brokers.messages import Fields, message, name_of, unapplied, with_code
 
+_OFFSETS: Final = "__consumer_offsets"
 _EXISTS: Final = 36
 _INVALID_PARTITIONS: Final = 37
 _TOPIC: Final = 2
@@ -87,11 +88,28 @@ def metadata(cluster: SimCluster, node: int, request: Any) -> Fields:
         ],
         "cluster_id": cluster.id,
         "controller_id": min(alive),
-        "topics": [_described(cluster, name) for name in names],
+        "topics": [
+            _offsets_topic(cluster, alive) if name == _OFFSETS else _described(cluster, name)
+            for name in names
+        ],
     }
     if request.API_VERSION <= 10 and request.include_cluster_authorized_operations:
         fields["authorized_operations"] = {*range(3, 13)}
     return fields
+
+
+def _offsets_topic(cluster: SimCluster, alive: Sequence[int]) -> Fields:
+    """``__consumer_offsets``: here each group has a partition of its own, and only its coordinator has that."""
+    coordinators = [
+        -1 if cluster.lacks_leader(group) else cluster.coordinator(group)
+        for group in sorted(cluster.groups.offsets)
+    ]
+    leaders = [it if it in alive else -1 for it in coordinators]
+    partitions = [
+        {"partition_index": number, "leader_id": leader, "leader_epoch": 0}
+        for number, leader in enumerate(leaders)
+    ]
+    return {"name": _OFFSETS, "partitions": partitions}
 
 
 def _described(cluster: SimCluster, name: str) -> Fields:

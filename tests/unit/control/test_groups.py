@@ -12,12 +12,15 @@ from kafka_ferry.config.client.cluster import ClientProperties
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.retry import retry_for
+from kafka_ferry.wire.groups.groups import IncompleteListing
 from tests.unit.wire.group_answers import (
     COMMITTED,
     DESCRIBED,
     FETCHED,
     GROUP,
     LISTED,
+    METADATA,
     PLACE,
     SPOKEN,
     failing,
@@ -92,6 +95,26 @@ def listed(*groups: Group) -> bytes:
     return answer(LISTED, groups=entries)
 
 
+def offsets_led_by(broker: ScriptedBroker, nodes: list[int]) -> bytes:
+    """Metadata of ``__consumer_offsets``, with a leader for each partition; this broker is number 1."""
+    response = METADATA.response[None]
+    part = response.MetadataResponseTopic.MetadataResponsePartition
+    here = {"node_id": 1, "host": HOST, "port": broker.port}
+    partitions = [
+        sample(part, METADATA.version, error_code=0, partition_index=number, leader_id=node)
+        for number, node in enumerate(nodes)
+    ]
+    topic = sample(
+        response.MetadataResponseTopic,
+        METADATA.version,
+        error_code=0,
+        name="__consumer_offsets",
+        partitions=partitions,
+    )
+    brokers = [sample(response.MetadataResponseBroker, METADATA.version, **here)]
+    return answer(METADATA, brokers=brokers, topics=[topic])
+
+
 @pytest.mark.parametrize("code", [14, 15, 16])
 def test_a_coordinator_that_loads_or_moves_is_asked_again(
     broker: ScriptedBroker, control: GroupControl, code: int
@@ -122,6 +145,46 @@ def test_a_broker_that_loads_its_groups_is_not_one_without_groups(
     loading = answer(LISTED, error_code=14, groups=[])
     Talk(broker, (LISTED, [loading, listed(modern)]))
     assert control.groups() == [modern]
+
+
+@pytest.mark.parametrize(
+    ("leaders", "why"),
+    [
+        ([[1, -1]], "backup lists its groups in part: __consumer_offsets-1 (1 of 2 partitions)"),
+        ([[1, 7]], "backup lists its groups in part: __consumer_offsets-1 (1 of 2 partitions)"),
+        # Three looks a listing: at the leaders, at the brokers, and again at the leaders.
+        ([[1], [1, 1], [1, 1, 1]] * 40, "backup may have listed its groups in part"),
+    ],
+    ids=["no leader", "a leader that is down", "partitions that move"],
+)
+def test_groups_that_no_broker_could_list_are_not_taken_for_gone(
+    broker: ScriptedBroker, control: GroupControl, leaders: list[list[int]], why: str
+) -> None:
+    modern = Group("modern", "consumer", "Empty", "consumer")
+    entry = sample(DESCRIBED.response[None].DescribedGroup, 5, group_state="Dead", error_code=0)
+    Talk(
+        broker,
+        (METADATA, [offsets_led_by(broker, it) for it in leaders]),
+        (LISTED, [listed(modern)]),
+        (DESCRIBED, [answer(DESCRIBED, groups=[entry])]),
+    )
+    with retry_for(0.1):
+        groups, unlisted = control.known_groups()
+        assert groups == [modern]
+        assert why in str(unlisted)
+        doubtful = control.describe([GROUP])[GROUP]
+        assert isinstance(doubtful, IncompleteListing)
+        with pytest.raises(IncompleteListing):
+            control.groups()
+
+
+def test_a_listing_during_an_election_is_asked_for_again(
+    broker: ScriptedBroker, control: GroupControl
+) -> None:
+    before, between, after = (offsets_led_by(broker, it) for it in ([-1], [-1], [1]))
+    talk = Talk(broker, (METADATA, [before, between, after]), (LISTED, [listed()]))
+    assert control.groups() == []
+    assert talk.asked.count(LISTED) == 2
 
 
 def test_a_group_that_a_listing_missed_while_it_moved_is_not_dead(

@@ -113,8 +113,9 @@ def failover(
 def _with_unknown(flow: Flow, ledger: LedgerTable, moves: GroupMoves) -> GroupMoves:
     """The groups, and a failure for each one that the flow names and that the source never had."""
     with GroupControl(flow.source) as source:
-        names = [group.name for group in source.groups()]
-        lacking = _named_besides(flow, names)
+        listed, unlisted = source.known_groups()
+        # Of those that no broker could list, the groups' own look has said so.
+        lacking = [] if unlisted else _named_besides(flow, [group.name for group in listed])
         known = (
             {move.group.name for move in known_groups(flow, ledger, lacking).groups}
             if lacking

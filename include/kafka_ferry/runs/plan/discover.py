@@ -49,6 +49,7 @@ from kafka_ferry.runs.state.known_positions import known_positions, without_posi
 from kafka_ferry.runs.state.one_file import require_one_file
 from kafka_ferry.runs.sync_topics.retire import with_missing
 from kafka_ferry.wire import connect
+from kafka_ferry.wire.groups.groups import IncompleteListing
 from kafka_ferry.wire.partitions.held_back import read_held_back
 
 _LONGEST_CLUSTER_ID: Final = 100
@@ -127,7 +128,7 @@ def _group_names(flow: Flow) -> frozenset[str] | None:
     try:
         with GroupControl(flow.source) as control:
             return frozenset(group.name for group in control.groups())
-    except AccessDenied:
+    except (AccessDenied, IncompleteListing):
         # The step that moves them says so.
         return None
 

@@ -11,6 +11,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import is_own_group
 from kafka_ferry.runs.repair.held_records import HeldRecords
 from kafka_ferry.verify.counts import count
+from kafka_ferry.wire.groups.groups import IncompleteListing
 
 CommittedOffsets = Mapping[str, Mapping[TopicPartition, int]] | str
 """By group on the target, the offsets that it has committed; or why they are not known."""
@@ -22,7 +23,7 @@ def committed_offsets(flow: Flow) -> CommittedOffsets:
         with GroupControl(flow.target) as control:
             groups = [it for it in control.groups() if not is_own_group(it.name)]
             committed = control.committed_offsets(groups)
-    except AccessDenied as error:
+    except (AccessDenied, IncompleteListing) as error:
         return error.message
     return {
         name: {tp: it.offset for tp, it in offsets.items()}

@@ -217,11 +217,14 @@ def _choose(
     errors: list[FerryError],
     notes: list[str],
 ) -> list[Group]:
-    """The groups to move; adds what is wrong with ``only``, and which entries of ``groups`` match none."""
+    """The groups to move; adds what is wrong with them, and which entries of ``groups`` match none."""
     if not only:
-        listed = source.groups()
-        names = [group.name for group in listed]
-        notes += unused_patterns_notes(flow.source.alias, names, flow.groups)
+        listed, unlisted = source.known_groups()
+        if unlisted:
+            errors.append(unlisted)
+        else:
+            names = [group.name for group in listed]
+            notes += unused_patterns_notes(flow.source.alias, names, flow.groups)
         return chosen_groups(listed, flow.group_filter)
     chosen = []
     for name, group in source.describe(only).items():

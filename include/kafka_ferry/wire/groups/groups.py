@@ -6,8 +6,8 @@ place of a group's answer.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Final, cast, get_args
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, cast, get_args
 
 from kafka.protocol.admin.groups import (
     DeleteGroupsRequest,
@@ -18,6 +18,7 @@ from kafka.protocol.admin.groups import (
 from kafka_ferry.batched import batched
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.groups import Group, GroupType
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.any_broker import require_offered
 from kafka_ferry.wire.cluster import WireCluster
@@ -30,20 +31,43 @@ from kafka_ferry.wire.groups.coordinators import (
     group_fault,
     pipeline,
 )
+from kafka_ferry.wire.partition_leader import PartitionLeader
 
 _TYPES: Final = frozenset(get_args(GroupType))
+_OFFSETS: Final = "__consumer_offsets"
+
+
+class IncompleteListing(FerryError):
+    """Brokers have listed their groups, and some groups may be with none of them.
+
+    Attributes:
+        groups: those that were listed.
+    """
+
+    transient = True
+
+    def __init__(self, message: str, groups: list[Group]) -> None:
+        super().__init__(message)
+        self.groups = groups
 
 
 def list_groups(cluster: WireCluster) -> list[Group]:
     """All groups that the principal may see, from every broker that is up.
 
+    A broker lists the groups of those partitions of ``__consumer_offsets`` that it leads
+    (``GroupCoordinatorService.listGroups``). So these have to be led by the brokers that were asked, before and
+    after; of a cluster that does not show them to the principal (DESCRIBE on the topic) nobody can tell.
+
     Raises:
         AccessDenied: without DESCRIBE on the cluster, where brokers do not return a part instead.
         BrokerError: transient while a broker loads its groups.
         ClusterUnreachable: if a broker does not answer.
+        IncompleteListing: if some groups' partition has no leader, or another one than before.
     """
     groups = {}
-    for node in cluster.nodes():
+    before = cluster.topic_leaders(_OFFSETS)
+    nodes = cluster.nodes()
+    for node in nodes:
         answer = cluster.connection(node).call(ListGroupsRequest(states_filter=[], types_filter=[]))
         if answer.error_code:
             raise fault(
@@ -55,7 +79,20 @@ def list_groups(cluster: WireCluster) -> list[Group]:
             groups[entry.group_id] = Group(
                 entry.group_id, _type(entry.group_type), entry.group_state, entry.protocol_type
             )
-    return list(groups.values())
+    found = list(groups.values())
+    after = cluster.topic_leaders(_OFFSETS)
+    if lost := [str(tp) for tp, leader in sorted(after.items()) if leader.node not in nodes]:
+        raise IncompleteListing(
+            f"{cluster.alias} lists its groups in part: {', '.join(lost[:3])}{' ...' * (len(lost) > 3)} "
+            f"({len(lost)} of {len(after)} partitions) had no leader, and the groups in there are not known.",
+            found,
+        )
+    if _elections(before) != _elections(after):
+        raise IncompleteListing(
+            f"{cluster.alias} may have listed its groups in part: partitions of {_OFFSETS} moved meanwhile.",
+            found,
+        )
+    return found
 
 
 def describe_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, Group | FerryError]:
@@ -102,6 +139,10 @@ def delete_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, Fe
                 yield name, None if gone else group_fault(result.error_code, doing, needed)
 
     return ask_coordinators(cluster, groups, ask)
+
+
+def _elections(leaders: Mapping[TopicPartition, PartitionLeader]) -> Any:
+    return {tp: (leader.node, leader.epoch) for tp, leader in leaders.items()}
 
 
 def _type(listed_type: str) -> GroupType:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.config import Cluster
-from kafka_ferry.ledger.claims import CLAIMED, claim_of, claims_in
+from kafka_ferry.ledger.claims import CLAIMED, EntryClaim, claim_of, claims_in
 from kafka_ferry.ledger.record import Entry, LedgerError
 from kafka_ferry.ledger.rows import SCHEMA, rows_of
 from kafka_ferry.ledger.synced import DAMAGE, stored_end
@@ -57,28 +57,48 @@ class Projection:
         # What the last projection left: a run asks some thirty questions, and a store's list takes a request each.
         self._parts: list[TablePart] = []
         self._topic: tuple[Cluster, str] | None = None
-        self._is_compared = False
+        # The newest entry that was read since the whole table was compared: the log may be truncated at any time.
+        self._last_read: dict[int, EntryClaim] | None = None
 
     @property
     def next_offset(self) -> int:
         """The ledger offset to project next."""
         return max((part.end for part in self._parts or self._files.parts()), default=0)
 
-    def project(self, target: Cluster, topic: str) -> int:
+    def project(
+        self, target: Cluster, topic: str, *, is_relied_on: Callable[[], bool] = lambda: False
+    ) -> int:
         """Append what is new in the ledger's topic.
+
+        Args:
+            target: the cluster that has it.
+            topic: its name.
+            is_relied_on: whether something was decided by the table, so that it may not be made anew by a topic that
+                has lost a part of it; only asked where the two disagree.
 
         Returns:
             The ledger offset up to which the table is complete.
+
+        Raises:
+            LedgerError: if the two disagree, and the table is relied on.
         """
         self._topic = target, topic
         try:
             return self._project()
         except _OfAnotherTopicError:
+            if is_relied_on():
+                raise LedgerError(
+                    f"The topic {topic} on {target.alias} no longer has all that this run has read of it: its log was "
+                    "truncated (an unclean leader election, a power cut?), or another process has written to "
+                    f"{self._folder.location}.",
+                    advice="Run the flow again: its plan compares the copies with what is left of the ledger. "
+                    "`ferry verify --all` says whether they lack anything, or have it twice.",
+                ) from None
             log.warning(
                 "The table of the ledger %s disagrees with the topic: it is recreated.", topic
             )
             self._folder.delete(self._folder.names())
-            self._complete_to = 0
+            self._complete_to, self._last_read = 0, None
             return self._project()
 
     def _project(self) -> int:
@@ -110,22 +130,27 @@ class Projection:
                 or another process has written to the state folder.
         """
         assert self._topic is not None
-        claims = {} if self._is_compared else claims_in(self.read(columns=CLAIMED))
+        known = self._last_read
+        claims = claims_in(self.read(columns=CLAIMED)) if known is None else {**known}
+        # Another run may have begun the table anew meanwhile.
+        claims = {at: it for at, it in claims.items() if at < first}
         for far in [offset for offset in claims if first - offset > _NEAR]:
             offset, entry = next(read_ledger(*self._topic, far), (-1, None))
             if offset != far or entry is None or claim_of(entry) != claims.pop(far):
                 raise _OfAnotherTopicError
+        newest = {at: it for at, it in claims.items() if at == max(claims)}
         start = min([first, *claims])
         for offset, entry in read_ledger(*self._topic, start):
             if offset < start or (offset >= first and claims):
                 raise _OfAnotherTopicError
             if offset >= first:
+                newest = {offset: claim_of(entry)}
                 yield offset, entry
             elif claims.get(offset) == claim_of(entry):
                 del claims[offset]
         if claims:
             raise _OfAnotherTopicError
-        self._is_compared = True
+        self._last_read = newest
 
     def read(
         self, filter_: pc.Expression | None = None, columns: list[str] | None = None
@@ -183,7 +208,7 @@ class Projection:
             )
         log.warning("%s cannot be read: it is recreated from the ledger's topic.", where)
         self._folder.delete([*damaged, *(self._files.names() if all_of_it else ())])
-        self._complete_to = 0
+        self._complete_to, self._last_read = 0, None
         self.project(*self._topic)
 
     def _append(self, rows: list[dict[str, Any]], first: int, following: int) -> None:

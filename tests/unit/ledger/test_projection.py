@@ -117,9 +117,11 @@ def test_a_table_made_in_steps_is_the_one_made_at_once(
     assert table.read().schema == SCHEMA
 
 
-def test_each_step_reads_only_what_is_new(table: LedgerTable, ledger: Topic) -> None:
+def test_each_step_reads_what_is_new_and_the_newest_entry_again(
+    table: LedgerTable, ledger: Topic
+) -> None:
     in_steps(table, ledger, 3)
-    assert ledger.starts == [0, 5, 11]
+    assert ledger.starts == [0, 4, 10]
     assert table.next_offset == 17
 
 
@@ -357,6 +359,22 @@ def test_a_table_that_says_what_the_topic_does_not_is_recreated(
     assert later.read() == once.read()
 
 
+@pytest.mark.parametrize("is_same_process", [True, False])
+def test_a_table_that_is_relied_on_is_not_made_anew_by_a_ledger_that_lost_entries(
+    ledger: Topic, tmp_path: Path, is_same_process: bool
+) -> None:
+    table = projected_table(tmp_path, ledger, [(0, a_run()), (2, a_run("run-2"))])
+    before = files(tmp_path)
+    ledger.entries = [(0, a_run()), (2, a_run("run-3")), (4, a_run("run-4"))]
+    step = table if is_same_process else a_table(tmp_path)
+    for _ in range(2):
+        with pytest.raises(LedgerError, match="no longer has all that this run has read of it"):
+            step.project(TARGET, TOPIC, is_relied_on=lambda: True)
+    assert files(tmp_path) == before
+    assert step.project(TARGET, TOPIC, is_relied_on=lambda: False) == 5
+    assert [row["run"] for row in step.read().to_pylist()] == ["run-1", "run-3", "run-4"]
+
+
 def test_a_table_is_compared_once_and_by_what_lies_near_its_end(
     ledger: Topic, tmp_path: Path
 ) -> None:
@@ -367,7 +385,7 @@ def test_a_table_is_compared_once_and_by_what_lies_near_its_end(
     later = LedgerTable(folder, FLOW)
     project(later, ledger, entries)
     project(later, ledger, [*entries, (902, a_run("run-3"))])
-    assert ledger.starts == [2, 900, 901]
+    assert ledger.starts == [2, 900, 900]
 
 
 @pytest.mark.parametrize("columns", [None, ["topic", "end"]])

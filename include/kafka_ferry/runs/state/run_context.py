@@ -59,6 +59,10 @@ class RunContext:
         """Bring the ledger table up to date; returns the ledger's end.
 
         Raises:
-            FerryError: if the ledger cannot be read.
+            FerryError: if the ledger cannot be read; or has lost entries since the run was planned.
         """
-        return self.ledger.project(self.flow.target, ledger_topic(self.flow.source.alias))
+        return self.ledger.project(
+            self.flow.target,
+            ledger_topic(self.flow.source.alias),
+            is_relied_on=lambda: self.folder.known_plan() is not None,
+        )

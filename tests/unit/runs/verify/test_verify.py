@@ -46,7 +46,7 @@ class Ledger:
     def applied(self) -> Applied:
         return Applied()
 
-    def project(self, *_: object) -> int:
+    def project(self, *_: object, **__: object) -> int:
         return len(self.entries)
 
     def verified_through(self) -> int:

@@ -11,7 +11,6 @@ from kafka_ferry.ledger import LedgerEnd
 from kafka_ferry.ledger.proofs import accepted_ranges
 from kafka_ferry.ledger.queries.copied_topics import preserved_starts
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.retry import retry
 from kafka_ferry.runs.provenance.log_mismatches import cut_since_takeover, writer_of_last
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
 from kafka_ferry.runs.provenance.own_producers import own_among
@@ -21,8 +20,6 @@ from kafka_ferry.verify.claim import RangeClaim, without_overwritten
 from kafka_ferry.verify.shared_topics import without_locals
 from kafka_ferry.verify.topics import NOTHING_REFUSED
 from kafka_ferry.wire import connect
-from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import batch_at
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -101,8 +98,8 @@ def recount_ranges(
     cut = {
         tp
         for tp in _cut_logs(recounts, claims, boundaries) - left
-        # A cleaner may have taken it.
-        if not topics[tp.topic].is_compacted or _is_hidden(flow, tp, boundaries[tp].offset - 1)
+        # A cleaner may have taken it, but neither put anything else there, nor a log's end before it.
+        if not topics[tp.topic].is_compacted or recounts[tp].ranges[0].uncleaned
     }
     cut |= _replaced_ends(flow, ledger, by_target, boundaries, recounts) - left
     cut |= _cut_since_takeover(flow, boundaries, {tp: recounts[tp] for tp in by_target})
@@ -247,13 +244,6 @@ def _cut_since_takeover(
         return set()
     with connect(flow.target) as cluster:
         return cut_since_takeover(cluster, ends)
-
-
-def _is_hidden(flow: Flow, partition: TopicPartition, offset: int) -> bool:
-    """Whether the log has a record at an offset, which consumers do not get."""
-    with connect(flow.target) as cluster:
-        batch = retry(lambda: batch_at(cluster, partition_log(cluster, partition), offset))
-    return batch is not None and not batch.header.is_control and batch.header.records > 0
 
 
 def _within_boundary(recount: PartitionRecount, claims: Sequence[RangeClaim]) -> PartitionRecount:

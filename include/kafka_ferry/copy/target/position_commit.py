@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from kafka_ferry.copy.target.produce.pipeline import Pipeline
 from kafka_ferry.copy.target.writer import StartOver
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
@@ -85,6 +85,8 @@ class PositionCommit:
         except FerryError as error:
             if not (error.transient or is_too_large(error)):
                 raise
+            if isinstance(error, ClusterUnreachable):
+                self._producer.may_arrive_late = True
             self._raise_if_void()
         left = {tp: offset for tp, offset in offsets.items() if tp not in committed}
         return refused | self._producer.commit_offsets(self._group, left)

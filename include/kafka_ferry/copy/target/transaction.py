@@ -268,6 +268,7 @@ class Transaction:
             for tp, queue in self.queues.items()
             if queue.is_transactional and queue.waiting
         }:
+            self._shut_out_late_requests()
             self._members.join(self.queues, waiting)
             self._pipeline.send_round(waiting)
             self.raise_if_void()
@@ -314,6 +315,7 @@ class Transaction:
 
     def begin(self) -> None:
         """See ``TransactionMembers.begin``."""
+        self._shut_out_late_requests()
         self._members.begin(self.queues)
 
     def commit(self, waits: Waits = NO_WAITS) -> dict[TopicPartition, int]:
@@ -364,6 +366,11 @@ class Transaction:
         """
         self.producer.start_over()
         self._begin_epoch()
+
+    def _shut_out_late_requests(self) -> None:
+        """Renew the producer before a transaction in which requests of the last one may still arrive."""
+        if self.producer.may_arrive_late and not self.is_begun:
+            self.renew()
 
     def close(self) -> None:
         """Give the connections back."""

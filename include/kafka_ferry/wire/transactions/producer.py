@@ -26,7 +26,7 @@ from kafka.protocol.producer import (
     TxnOffsetCommitRequest,
 )
 
-from kafka_ferry.errors import BrokerError
+from kafka_ferry.errors import BrokerError, ClusterUnreachable
 from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
@@ -77,6 +77,9 @@ class TransactionalProducer:
 
     Attributes:
         is_mending: whether its epoch is a mend's.
+        may_arrive_late: whether a request of this epoch has no answer, and may still arrive: before KIP-890 nothing
+            in it says which of the epoch's transactions it is for, so that it would end the next one, or move its
+            positions back.
     """
 
     def __init__(
@@ -93,7 +96,7 @@ class TransactionalProducer:
         self._cluster = cluster
         self.timeout_ms = _even(timeout_ms)
         self._least_ms = min(_even(least_ms + 1), self.timeout_ms)
-        self.is_mending = False
+        self.is_mending = self.may_arrive_late = False
 
     def start(self) -> None:
         """Take over the transactional id: fence its last holder and abort its open transaction.
@@ -145,7 +148,7 @@ class TransactionalProducer:
         )
         answer = self._ask(request, "Starting the producer")
         self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
-        self.is_mending = is_mend(timeout_ms)
+        self.is_mending, self.may_arrive_late = is_mend(timeout_ms), False
 
     def _shorten(self, error: BrokerError) -> None:
         """Halve the time-out, or raise ``error`` where it cannot be shorter."""
@@ -324,8 +327,12 @@ class TransactionalProducer:
 
     def _retry(self, ask: Callable[[], _T]) -> _T:
         def attempt() -> _T:
-            with self._cluster.forgetting():
-                return ask()
+            try:
+                with self._cluster.forgetting():
+                    return ask()
+            except ClusterUnreachable:
+                self.may_arrive_late = True
+                raise
 
         return retry(attempt)
 

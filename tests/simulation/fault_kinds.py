@@ -232,8 +232,9 @@ def _cut_internal(injection: Injection) -> None:
                     injection.history.lost_marks = True
     if which != "ledger":
         target.groups.go_back(moment)
-    now, began = injection.history.world.now, injection.history.began
-    injection.history.is_cut_unseen |= now > began + _LOOK_S
+    history = injection.history
+    goes_on = any(not task.done for task in history.spark.late)
+    history.is_cut_unseen |= goes_on or history.world.now > history.began + _LOOK_S
     injection.note(f"unclean election: {which} cut back to what was there at {moment:.3f}")
 
 

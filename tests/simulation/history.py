@@ -242,6 +242,7 @@ class History(Oracles):
                 getattr(run, step)(*given)
         except FerryError as error:
             said = str(error)
+            self.was_told |= "no longer has all that this run has read of it" in said
             if not error.message.strip():
                 self.blame("e", f"{type(error).__name__} without a sentence")
             is_whole = self.harmed_at < 0 and not self.is_hurt

@@ -92,7 +92,7 @@ class Projection:
                     "truncated (an unclean leader election, a power cut?), or another process has written to "
                     f"{self._folder.location}.",
                     advice="Run the flow again: its plan compares the copies with what is left of the ledger. "
-                    "`ferry verify --all` says whether they lack anything, or have it twice.",
+                    "`ferry audit` says whether they lack anything, or have it twice.",
                 ) from None
             log.warning(
                 "The table of the ledger %s disagrees with the topic: it is recreated.", topic

@@ -8,9 +8,13 @@ import pytest
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
+from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.ledger.proofs import accepted_ranges, verifications
+from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.runs import Run
+from kafka_ferry.runs.failover.failover import failover
 from kafka_ferry.runs.takeover.takeover import Takeover
 from kafka_ferry.runs.verify import again
 from kafka_sandbox.broker import Broker
@@ -118,6 +122,15 @@ def test_a_record_that_is_lost_after_its_proof_is_found_when_its_turn_comes(
     accepted = [row for row in verified(flow, "run-6b").proof.ranges if row.start == 20]
     assert [row.recount.accepted_missing for row in accepted] == [20, 20]
     assert ferry(*repair, "--findings").returncode == 0
+    # Who has not read what is missing is told so where it would go on.
+    groups = {unique("behind"): 25, unique("ahead"): 40}
+    with GroupControl(flow.source) as control:
+        for name, offset in groups.items():
+            at = {TopicPartition(translated, 0): Committed(offset)}
+            assert control.commit({Group(name): at}) == {}
+    (note,) = failover(flow, [*groups], dry_run=True).notes
+    behind = next(iter(groups))
+    assert f"lacks 15 records of {translated}-0 [20, 40) that {behind} would read next" in note
 
     # Of what has expired since, nothing is missing any more.
     delete_before(target, remote(flow, preserved), 31)

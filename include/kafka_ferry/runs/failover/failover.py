@@ -31,6 +31,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Group, unused_patterns
 from kafka_ferry.plan.removals import may_remove
 from kafka_ferry.retry import retry, retry_for
+from kafka_ferry.runs.failover.accepted_losses import accepted_losses
 from kafka_ferry.runs.failover.last_known import (
     add_lost_offsets,
     known_groups,
@@ -246,7 +247,7 @@ def outlook(
         at=at,
         is_done=is_done,
         groups=_with_records(flow.target, groups),
-        notes=(*notes, *moves.notes),
+        notes=(*notes, *moves.notes, *accepted_losses(ledger, readable.values(), groups)),
         failures=tuple(dict.fromkeys((*moves.failures, *map(str, unknown)))),
     )
 

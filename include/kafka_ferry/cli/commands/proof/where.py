@@ -58,7 +58,8 @@ def where(
     if not whereabouts and topic not in copied:
         raise InputError(
             f"{chosen.name} has copied no topic {topic}.",
-            advice=did_you_mean(topic, copied) or "Name it as the source does.",
+            advice=did_you_mean(topic, copied)
+            or "Name it as the source does; `ferry plan` says whether the flow copies or refuses it.",
         )
     if not whereabouts:
         following = next_offset(chosen, source)

@@ -161,7 +161,7 @@ class Verdicts:
             denied = advice_on(answer.code, [Right.topic("WRITE", range_.target.topic)])
             advice = denied or advice_on_records(answer.code)
             at = f"[{converted.start}, {converted.end})"
-            message = f"the target refused the batch of offsets {at}: {error}."
+            message = f"the target refused the batch of offsets {at}, {out.size:,} bytes: {error}."
             failure = Failure.of(
                 range_, converted.start, message, is_transient(answer.code), advice=advice
             )

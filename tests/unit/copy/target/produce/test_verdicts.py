@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -88,7 +89,7 @@ def test_a_refused_batch_stops_its_range_before_it_and_leaves_the_transaction() 
     judge(verdicts, refused(TOO_LARGE), a_converted_batch(start=40))
     failure = verdicts.failures[RANGE.source]
     assert (failure.offset, failure.transient) == (40, False)
-    assert "[40, 44): MESSAGE_TOO_LARGE" in failure.message
+    assert re.search(r"\[40, 44\), \d+ bytes: MESSAGE_TOO_LARGE", failure.message)
     assert verdicts.void is None
 
 

@@ -12,7 +12,7 @@ import pytest
 from kafka_ferry.config import Flow
 from kafka_ferry.copy.target.fencing import transactional_id
 from kafka_ferry.errors import VerificationFailed
-from kafka_ferry.ledger import ledger_topic
+from kafka_ferry.ledger import LedgerError, ledger_topic
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs import Run
@@ -469,6 +469,24 @@ def test_a_foreign_record_between_two_runs_is_found_whether_or_not_there_is_anyt
         *told("foreign", 1),
         *told("second", 5),
     ]
+
+
+def test_a_run_does_not_go_on_by_a_ledger_that_has_lost_what_it_has_read(own: Pair) -> None:
+    """Its plan rests on what is gone; the next one compares the copies with what is left."""
+    topic = own.topic("mid-run", named("first", 5))
+    flow = own.flow([topic])
+    prove(flow)
+    own.produce(topic, named("second", 5))
+    plan = plan_now(flow, "run-2")
+    with broker_down(own.backup):
+        cut_log(own.backup, ledger_topic(flow.source.alias), plan.ledger_end - 2)
+    run = Run(flow, "run-2")
+    for step in (lambda: run.verify(NO_SPARK), run.sync_groups, lambda: run.verify(NO_SPARK)):
+        with pytest.raises(LedgerError, match="no longer has all that this run has read of it"):
+            step()
+    assert failures(copy_now(flow, "run-3")) == []
+    assert verified(flow, "run-3").proof.verdict.success
+    assert values(own.backup, remote(flow, topic)) == [*told("first", 5), *told("second", 5)]
 
 
 @pytest.mark.parametrize("is_own", [True, False])

@@ -69,7 +69,7 @@ def test_a_shard_that_is_begun_again_leaves_the_others_records(folder: RunFolder
 )
 def test_a_damaged_record_of_a_step_is_named(folder: RunFolder, content: bytes) -> None:
     folder.files.write("step-plan.json", content)
-    with pytest.raises(FerryError, match="step-plan.json in .* cannot be read") as raised:
+    with pytest.raises(FerryError, match=r"step-plan\.json in .* cannot be read") as raised:
         folder.step_record("plan")
     assert "delete it" in raised.value.advice
 

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from kafka_ferry.spark.java import java_version
+from kafka_ferry.spark.security.private_sockets import temporary_files_in
 from kafka_ferry.spark.security.spark_home import spark_home
 
 _NAME: Final = "kafka-ferry-java-{}.jsa"
@@ -46,7 +47,7 @@ def make_archive(archive: Path) -> None:
     with TemporaryDirectory(dir=home, prefix=".archive-") as folder:
         made = Path(folder, archive.name)
         # It would log each class that it leaves out.
-        options = f"-XX:ArchiveClassesAtExit={made} -Xlog:cds=off -Xlog:cds+dynamic=off"
+        options = f"-XX:ArchiveClassesAtExit={made} -Xlog:cds=off -Xlog:cds+dynamic=off {temporary_files_in(folder)}"
         rehearsal = Path(__file__).with_name("rehearsal.py")
         submit = [str(home / "bin/spark-submit"), "--master", "local[2]"]
         done = subprocess.run(

@@ -23,6 +23,7 @@ from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.spark.checkpoint import QueryCheckpoint, StartRanges
 from kafka_ferry.spark.jobs import run_in_tasks
 from kafka_ferry.spark.query import run_query
+from kafka_ferry.spark.security.private_sockets import is_private
 from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_ferry.state import StateFolder
@@ -87,6 +88,18 @@ def ports(
 
 def _password(flow: bytes, _: int) -> str:
     return open_envelope(flow).source.client_properties("consumer")["sasl.jaas.config"]
+
+
+def test_the_driver_s_temporary_files_are_where_no_stranger_enters(
+    spark: SparkSource, ports: list[tuple[str, int]]
+) -> None:
+    assert ports
+    jvm: Any = spark().sparkContext._jvm
+    place = Path(jvm.java.lang.System.getProperty("java.io.tmpdir"))
+    assert is_private(place)
+    # Native code that the JVM loads, and Spark's own folders.
+    assert list(place.rglob("*.so"))
+    assert list(place.glob("blockmgr-*"))
 
 
 def test_all_of_them_are_on_the_loopback_address(ports: list[tuple[str, int]]) -> None:

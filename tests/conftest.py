@@ -27,6 +27,11 @@ settings.register_profile(
 )
 settings.load_profile("shared-machine")
 
+# Spark's workers find the tests' functions there: they look for no module in the current folder.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")])
+)
+
 # As the Makefile has them: thousands of unit tests need not be collected only to be left out.
 _FOLDERS: Final = {"long": ("system", "faults", "integration", "simulation"), "alone": ("system",)}
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 import javaproperties
@@ -18,6 +19,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 from kafka_ferry.errors import ConfigError, SparkNeeded
 from kafka_ferry.memory_file import memory_file
 from kafka_ferry.spark.properties import driver_options, set_environment
+from kafka_ferry.spark.security.private_sockets import short_folder, temporary_files_in
 from kafka_ferry.spark.session import no_spark
 from kafka_ferry_airflow.concurrency import await_other_runs
 from kafka_ferry_airflow.connections import provide_connections
@@ -131,11 +133,16 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         self.application_args = [*(self.application_args or ()), "--run-id", context["run_id"]]
         if self.step == "mirror":
             self.application_args += ["--plan", _prepared_digest(context)]
-        self._prepare(self._connection())
+        connection = self._connection()
+        self._prepare(connection)
         if not _resumes(self._get_hook()):
             self._forget(context)
         try:
-            with ProcessGuard() as self._guard, self._properties_in_file():
+            with (
+                self._private_files(connection),
+                ProcessGuard() as self._guard,
+                self._properties_in_file(),
+            ):
                 if self._is_killed:
                     raise AirflowException("It was terminated before Spark was started.")
                 super().execute(context)
@@ -146,6 +153,20 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
             if failure is None:
                 raise
             raise as_airflow(failure) from error
+
+    @contextmanager
+    def _private_files(self, connection: Connection) -> Iterator[None]:
+        """Gives the driver's JVM on this machine a folder of its own for temporary files."""
+        if (self._deploy_mode or connection.extra_dejson.get("deploy-mode")) == "cluster":
+            yield
+            return
+        with TemporaryDirectory(
+            prefix="ferry-", dir=short_folder(), ignore_cleanup_errors=True
+        ) as folder:
+            conf = self.conf or {}
+            options = f"{conf.get(_DRIVER_OPTIONS, '')} {temporary_files_in(folder)}"
+            self.conf = {**conf, _DRIVER_OPTIONS: options.strip()}
+            yield
 
     @contextmanager
     def _properties_in_file(self) -> Iterator[None]:

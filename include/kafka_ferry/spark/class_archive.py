@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 from kafka_ferry.spark.java import java_version
+from kafka_ferry.spark.security.private_sockets import temporary_files_in
+from kafka_ferry.spark.security.spark_home import spark_home
 
 _NAME: Final = "kafka-ferry-java-{}.jsa"
 
@@ -28,16 +29,8 @@ def found_archive() -> Path | None:
 
 def _archive() -> Path | None:
     """Where the archive for this Java and this Spark is to be; None without one of them."""
-    home, version = _spark_home(), java_version()
+    home, version = spark_home(), java_version()
     return home / _NAME.format(version) if home and version else None
-
-
-def _spark_home() -> Path | None:
-    """The folder of the Spark that PySpark starts."""
-    if home := os.environ.get("SPARK_HOME"):
-        return Path(home)
-    spec = find_spec("pyspark")
-    return Path(spec.origin).parent if spec and spec.origin else None
 
 
 def make_archive(archive: Path) -> None:
@@ -54,12 +47,18 @@ def make_archive(archive: Path) -> None:
     with TemporaryDirectory(dir=home, prefix=".archive-") as folder:
         made = Path(folder, archive.name)
         # It would log each class that it leaves out.
-        options = f"-XX:ArchiveClassesAtExit={made} -Xlog:cds=off -Xlog:cds+dynamic=off"
+        options = f"-XX:ArchiveClassesAtExit={made} -Xlog:cds=off -Xlog:cds+dynamic=off {temporary_files_in(folder)}"
         rehearsal = Path(__file__).with_name("rehearsal.py")
         submit = [str(home / "bin/spark-submit"), "--master", "local[2]"]
         done = subprocess.run(
             [*submit, "--driver-java-options", options, str(rehearsal), f"{folder}/checkpoint"],
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+            env={
+                **os.environ,
+                "SPARK_HOME": str(home),
+                "PYSPARK_PYTHON": sys.executable,
+                "PYTHONSAFEPATH": "1",
+                "SPARK_LOCAL_IP": "127.0.0.1",
+            },
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -11,6 +11,7 @@ from typing import Final
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.spark.class_archive import found_archive
 from kafka_ferry.spark.security.private_sockets import driver_folder
+from kafka_ferry.spark.security.spark_home import spark_home
 
 EVERY_JOB: Final[Mapping[str, str]] = {
     # Two concurrent attempts of one task would fence each other.
@@ -36,6 +37,11 @@ def set_environment() -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", QUICK_START)
+    # PySpark would first look for a Spark in the parent of the current folder, where another user may have put one.
+    if home := spark_home():
+        os.environ.setdefault("SPARK_HOME", str(home))
+    # Python's workers would look for modules in the current folder before all others.
+    os.environ.setdefault("PYTHONSAFEPATH", "1")
 
 
 def is_local(master: str) -> bool:

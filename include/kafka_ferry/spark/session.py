@@ -24,6 +24,7 @@ from kafka_ferry.spark.properties import (
     set_environment,
 )
 from kafka_ferry.spark.security.flow_key import keep_out_of_code, key_properties, without_key
+from kafka_ferry.spark.security.private_sockets import driver_folder, temporary_files_in
 
 if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
@@ -131,7 +132,8 @@ def _terminal_session(
         quiet = {
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
-            "spark.driver.extraJavaOptions": f"{driver_options()} -Dlog4j2.configurationFile={log_config}",
+            "spark.driver.extraJavaOptions": f"{driver_options()} {temporary_files_in(driver_folder())} "
+            f"-Dlog4j2.configurationFile={log_config}",
         }
         return _session(name, quiet | where, started)
 

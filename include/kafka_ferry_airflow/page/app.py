@@ -15,7 +15,7 @@ from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
 from pydantic import StringConstraints
 
 from kafka_ferry.config import Flow
-from kafka_ferry.errors import StateUnreadable
+from kafka_ferry.errors import FerryError
 from kafka_ferry.local_files import LinkRefused
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.report.offsets import OffsetsRow
@@ -80,8 +80,8 @@ def make_app(project: Project) -> FastAPI:
         openapi_url=None,
     )
     app.state.flow_files = FlowFiles(project, check_flow)
-    app.add_exception_handler(StoreSilent, _silent)
-    app.add_exception_handler(StateUnreadable, _silent)
+    # A store that does not answer, or a file there that no run has written so.
+    app.add_exception_handler(FerryError, _unreadable)
     app.add_exception_handler(LinkRefused, _not_there)
     app.add_api_route("/static/{name}", _static)
     for path, answer in _API.items():
@@ -138,7 +138,7 @@ def stored(flow: Flow, work: Callable[[FlowViews], _T]) -> _T:
     return begin(flow, work)()
 
 
-def _silent(_: Request, error: Exception) -> JSONResponse:
+def _unreadable(_: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"detail": str(error)}, 503)
 
 

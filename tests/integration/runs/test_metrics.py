@@ -261,6 +261,31 @@ def flow_to(folder: Path) -> Callable[..., Flow]:
     return lambda **options: make_flow(folder, *nowhere, ["x"], **options)  # type: ignore[arg-type]
 
 
+def test_who_may_write_beside_the_file_opens_no_other_one_to_every_user(
+    folder: Path, flow_to: Callable[..., Flow], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = flow_to(metrics_prometheus_dir=str(folder))
+    key, file = folder / "key", folder / f"kafka-ferry-{flow.slug}.prom"
+    key.write_text("private")
+    key.chmod(0o600)
+
+    def swapped(rename: Callable[..., None]) -> Callable[..., None]:
+        def rename_and_link(source: str, target: str) -> None:
+            rename(source, target)
+            file.unlink()
+            file.symlink_to(key)
+
+        return rename_and_link
+
+    for name in ("rename", "replace"):
+        monkeypatch.setattr(os, name, swapped(getattr(os, name)))
+
+    assert export_to_prometheus(flow, REPORT) == []
+
+    assert file.is_symlink()
+    assert (key.read_text(), key.stat().st_mode & 0o777) == ("private", 0o600)
+
+
 def test_a_file_is_replaced_whole_and_every_user_may_read_it(
     folder: Path, flow_to: Callable[..., Flow]
 ) -> None:

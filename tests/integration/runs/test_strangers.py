@@ -1,14 +1,18 @@
-"""A stranger on the machine who connects to every port of a run gets nothing."""
+"""A stranger on the machine gets nothing: neither by a connection to a port of a run, nor by files near it."""
 
 from __future__ import annotations
 
 import ipaddress
+import json
 import socket
 import struct
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -19,9 +23,13 @@ from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.spark.checkpoint import QueryCheckpoint, StartRanges
 from kafka_ferry.spark.jobs import run_in_tasks
 from kafka_ferry.spark.query import run_query
+from kafka_ferry.spark.security.private_sockets import is_private
 from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_ferry.state import StateFolder
+from tests.support.records.builders import Record
+from tests.support.runs.flows import write_flow
+from tests.support.runs.pair import Pair
 
 WORD = "l0gin-pa5sword"
 _HEADER = struct.Struct(">qb")
@@ -80,6 +88,18 @@ def ports(
 
 def _password(flow: bytes, _: int) -> str:
     return open_envelope(flow).source.client_properties("consumer")["sasl.jaas.config"]
+
+
+def test_the_driver_s_temporary_files_are_where_no_stranger_enters(
+    spark: SparkSource, ports: list[tuple[str, int]]
+) -> None:
+    assert ports
+    jvm: Any = spark().sparkContext._jvm
+    place = Path(jvm.java.lang.System.getProperty("java.io.tmpdir"))
+    assert is_private(place)
+    # Native code that the JVM loads, and Spark's own folders.
+    assert list(place.rglob("*.so"))
+    assert list(place.glob("blockmgr-*"))
 
 
 def test_all_of_them_are_on_the_loopback_address(ports: list[tuple[str, int]]) -> None:
@@ -163,3 +183,33 @@ def _message(stranger: socket.socket) -> tuple[int, bytes]:
                 raise EOFError
             body += part
         return kind, body
+
+
+def test_a_run_starts_no_program_that_lies_near_the_folder_in_which_it_was_called(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = pair.topic("near", [Record(value=b"x")] * 3)
+    file = write_flow(pair.folder, pair.primary, pair.backup, [topic])
+    called, seen = pair.folder / "shared" / "work", pair.folder / "seen"
+    called.mkdir(parents=True)
+    for module in ("kafka_ferry", "pyspark"):
+        (called / f"{module}.py").write_text(f"open({str(seen)!r}, 'w')")
+    spark = called.parent / "bin" / "spark-submit"
+    spark.parent.mkdir()
+    (called.parent / "jars").mkdir()
+    spark.write_text(f"#!/bin/sh\ntouch {seen}\nexit 1\n")
+    spark.chmod(0o755)
+    monkeypatch.chdir(called)
+    for name in ("SPARK_HOME", "PYTHONSAFEPATH"):
+        monkeypatch.delenv(name, raising=False)
+
+    ran = subprocess.run(
+        [Path(sys.executable).with_name("ferry"), "run", "--config", file, "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert not seen.exists()
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["records"] == 3

@@ -230,6 +230,17 @@ def test_no_link_in_the_state_folder_is_followed(
     )
 
 
+def test_a_file_that_no_run_has_written_is_named(admin: httpx.Client, state: Path) -> None:
+    folder = state / "runs" / "damaged"
+    folder.mkdir()
+    (folder / "step-plan.json").write_bytes(b"\0" * 100)
+
+    answer = admin.get(f"{FLOW}/runs/damaged")
+
+    assert answer.status_code == 503
+    assert "step-plan.json in " in answer.json()["detail"]
+
+
 @pytest.mark.parametrize(
     "path",
     [

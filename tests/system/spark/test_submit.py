@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
+import regex
 
 from kafka_ferry.config import load_flow
 from kafka_ferry.errors import StepFailed
@@ -25,10 +26,14 @@ class Submissions:
 
         self.commands: list[str] = []
         self.properties: list[str] = []
+        self.modes: dict[str, int] = {}
         self.error: Exception | None = None
 
         def submit(hook: SparkSubmitHook, application: str) -> None:
-            self.commands.append(" ".join(hook._build_spark_submit_command(application)))
+            command = " ".join(hook._build_spark_submit_command(application))
+            self.commands.append(command)
+            for folder in regex.findall(r'java\.io\.tmpdir=([^"]+)"', command):
+                self.modes[folder] = Path(folder).stat().st_mode & 0o777
             if file := hook._properties_file:
                 self.properties.append(Path(file).read_text())
             if self.error:
@@ -41,7 +46,10 @@ class Submissions:
 def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Submissions:
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
     monkeypatch.setenv("FERRY_HOME", str(tmp_path))
-    for name in ("PATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP"):
+    for name in (
+        *("PATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP"),
+        *("SPARK_HOME", "PYTHONSAFEPATH"),
+    ):
         # Put back after the test, whatever the operator makes of it.
         monkeypatch.setenv(name, "/usr/bin")
     connect(monkeypatch, "local[*]")
@@ -54,7 +62,7 @@ def connect(monkeypatch: pytest.MonkeyPatch, master: str) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", connection)
 
 
-def run_step(root: Path, step: str = "mirror", **options: str) -> None:
+def run_step(root: Path, step: str = "mirror", **options: str | bool) -> None:
     """Executes a task of a step in Spark whose project has a built wheel."""
     from kafka_ferry_airflow import FerrySparkSubmitOperator, Project
 
@@ -100,6 +108,30 @@ def test_local_workers_use_the_installed_library(tmp_path: Path, spark: Submissi
     (command,) = spark.commands
     assert "--master local[*]" in command
     assert "--py-files" not in command
+
+
+def test_the_driver_on_this_machine_keeps_its_temporary_files_to_itself(
+    tmp_path: Path, spark: Submissions
+) -> None:
+    run_step(tmp_path)
+
+    (command,) = spark.commands
+    folder = regex.search(r'"-Djava\.io\.tmpdir=([^"]+)"', command)
+    assert folder
+    assert spark.modes == {folder[1]: 0o700}
+    assert not Path(folder[1]).exists()
+
+
+def test_a_driver_elsewhere_has_its_own_folder(
+    tmp_path: Path, spark: Submissions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+
+    run_step(tmp_path, durable=False)
+
+    (command,) = spark.commands
+    assert "java.io.tmpdir" not in command
 
 
 def test_a_connection_that_the_flow_names_must_exist(tmp_path: Path, spark: Submissions) -> None:

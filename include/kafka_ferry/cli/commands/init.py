@@ -61,9 +61,6 @@ def init(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
     """Write a first flow file, and ask no broker; a file that exists stays as it is."""
-    if config.exists():
-        advice = "Name another one with --config."
-        raise ConfigError(str(config), "file", "exists already", advice=advice)
     content = _FILE.format(
         source=json.dumps(source),
         target=json.dumps(target),
@@ -73,7 +70,13 @@ def init(
         topics=json.dumps([pattern.strip() for pattern in topics.split(",")]),
     )
     config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text(content)
+    try:
+        # A link counts as a file, also one that leads to none.
+        with config.open("x") as file:
+            file.write(content)
+    except FileExistsError:
+        advice = "Name another one with --config."
+        raise ConfigError(str(config), "file", "exists already", advice=advice) from None
     try:
         name = load_flow(config.absolute()).name
     except ConfigError:

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import base64
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator
 from http.client import HTTPException
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
+from tempfile import mkstemp
 from typing import TYPE_CHECKING, Any, Final
 from urllib.error import HTTPError, URLError
 
-from prometheus_client import CollectorRegistry, push_to_gateway, write_to_textfile
+from prometheus_client import CollectorRegistry, generate_latest, push_to_gateway
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import default_handler
 
 from kafka_ferry.config.files.password_files import read_push_credentials
 from kafka_ferry.config.types.home import at_home
 from kafka_ferry.errors import FerryError
-from kafka_ferry.printable import one_line
+from kafka_ferry.printable import excerpt, one_line
 from kafka_ferry.report.catalogue import METRICS
 from kafka_ferry.report.metrics import Sample, samples
 
@@ -83,10 +85,18 @@ def _write(flow: Flow, registry: CollectorRegistry) -> Iterator[str]:
 
 
 def _write_whole(file: Path, registry: CollectorRegistry) -> None:
-    # Written to a file with another suffix first, so that collectors never see half of it.
-    write_to_textfile(str(file), registry)
-    # node_exporter runs as another user.
-    file.chmod(0o644)
+    # Under another name first, so that collectors never see half of it. Who may write in the folder too could put a
+    # link under either name: a new file is opened through none, and keeps its mode when it is renamed.
+    descriptor, unfinished = mkstemp(dir=file.parent, prefix=f"{file.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(generate_latest(registry))
+            # node_exporter runs as another user.
+            os.fchmod(descriptor, 0o644)
+        Path(unfinished).replace(file)
+    except BaseException:
+        Path(unfinished).unlink()
+        raise
 
 
 def _push(flow: Flow, registry: CollectorRegistry) -> Iterator[str]:
@@ -127,11 +137,11 @@ def _login(credentials: dict[str, str]) -> _Headers:
     return []
 
 
-def _reason(error: Exception) -> object:
+def _reason(error: Exception) -> str:
     """The error's text; urllib wraps network errors in one of its own."""
     if isinstance(error, URLError) and not isinstance(error, HTTPError):
-        return error.reason
-    return str(error).rstrip(".")
+        return excerpt(str(error.reason))
+    return excerpt(str(error))
 
 
 def _missing_text(sentence: str) -> str:

@@ -28,6 +28,7 @@ from kafka_ferry.verify import PartitionRow, RangeRow, TopicRow, Verdict
 
 log = logging.getLogger(__name__)
 
+_DAMAGED: Final = "No run has written it so. Find out who writes there, delete it, and run again."
 _T = TypeVar("_T", bound=AsJson)
 STEPS: Final = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "publish")
 """A run's steps, in their order."""
@@ -232,7 +233,11 @@ class RunFolder:
 
     def _load(self, name: str, kind: type[_T]) -> _T | None:
         stored = self.files.read(name)
-        return None if stored is None else kind.from_json(stored)
+        try:
+            return None if stored is None else kind.from_json(stored)
+        except FerryError as error:
+            reason = f"{name} in {self.files.location} cannot be read: {error.message}"
+            raise FerryError(reason, advice=_DAMAGED) from error
 
 
 def _together(step: str, parts: Sequence[StepRecord]) -> StepRecord | None:

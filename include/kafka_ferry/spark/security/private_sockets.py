@@ -1,4 +1,4 @@
-"""Folders for sockets that only this user reaches."""
+"""Folders for sockets, and for a JVM's temporary files, that only this user reaches."""
 
 from __future__ import annotations
 
@@ -29,6 +29,15 @@ def driver_folder() -> str:
     folder = tempfile.mkdtemp(prefix="ferry-", dir=short_folder())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+def temporary_files_in(folder: str) -> str:
+    """The option with which a JVM keeps its temporary files in a folder that only this user may enter.
+
+    lz4-java, snappy-java and zstd-jni write their native code into such a file and load it. In a folder for all users,
+    one who sees the file's name come could have opened it first, and have the JVM run other code.
+    """
+    return f'"-Djava.io.tmpdir={folder}"'
 
 
 def is_private(folder: Path) -> bool:

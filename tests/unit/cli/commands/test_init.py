@@ -124,6 +124,14 @@ def test_two_files_that_write_the_same_names_are_told(ferry: Ferry) -> None:
     assert "copy.yaml: file: holds us->backup, as us.yaml does: their runs would refuse" in said
 
 
+def test_a_link_to_no_file_is_not_followed(ferry: Ferry) -> None:
+    Path("flow.yaml").symlink_to("elsewhere")
+    status, _, said = ferry("init", "a:1", "b:2")
+    assert status == 9
+    assert "flow.yaml: file: exists already." in said
+    assert not Path("elsewhere").exists()
+
+
 def test_a_file_that_exists_stays_as_it_is(ferry: Ferry) -> None:
     Path("flow.yaml").write_text("mine")
     status, _, said = ferry("init", "a:1", "b:2")

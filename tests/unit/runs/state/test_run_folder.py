@@ -58,6 +58,22 @@ def test_a_shard_that_is_begun_again_leaves_the_others_records(folder: RunFolder
     assert folder.step_record("mirror", 1) is not None
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b'{"a":' + b"[" * 100_000, id="nested"),
+        pytest.param(b'{"a":' + b"9" * 5_000 + b"}", id="large number"),
+        pytest.param(b"\0" * 100, id="zeros"),
+    ],
+)
+def test_a_damaged_record_of_a_step_is_named(folder: RunFolder, content: bytes) -> None:
+    folder.files.write("step-plan.json", content)
+    with pytest.raises(FerryError, match=r"step-plan\.json in .* cannot be read") as raised:
+        folder.step_record("plan")
+    assert "delete it" in raised.value.advice
+
+
 @pytest.mark.parametrize("left", [b"", b'{"topics": [', bytes(99)])
 def test_a_torn_file_beside_the_runs_fails_none_of_them(
     folder: RunFolder, tmp_path: Path, left: bytes

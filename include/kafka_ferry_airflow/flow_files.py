@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -43,7 +45,7 @@ class FlowsFound:
     """The flows of a folder.
 
     Attributes:
-        flows: the enabled flows by slug; of two files with the same flow, the first one's.
+        flows: the enabled flows by slug, without those that two files hold.
         problems: what is wrong with the files, each with file, key and reason.
     """
 
@@ -95,13 +97,12 @@ class FlowFiles:
             read = tuple(self._known.values())
         problems = [problem for file in read for problem in file.problems]
         problems += self._unknown_clusters(read)
-        flows: dict[str, Flow] = {}
+        by_slug: dict[str, list[Flow]] = defaultdict(list)
         for file in read:
             for flow in file.flows:
-                first = flows.setdefault(flow.slug, flow)
-                if first is not flow:
-                    reason = f"is in {first.file} already"
-                    problems.append(ConfigError(str(file.path), flow.name, reason))
+                by_slug[flow.slug].append(flow)
+        problems += chain.from_iterable(map(_twins, by_slug.values()))
+        flows = {slug: alike[0] for slug, alike in by_slug.items() if len(alike) == 1}
         return FlowsFound(flows, tuple(problems))
 
     def _file(self, file: Path) -> FlowFile:
@@ -135,3 +136,19 @@ class FlowFiles:
         known = {alias for file in files for alias in file.aliases}
         for alias in sorted({*self._project.clusters} - known):
             yield ConfigError(CLUSTERS, alias, "is not a cluster of any file that can be read")
+
+
+def _twins(flows: Sequence[Flow]) -> Iterator[ConfigError]:
+    """A problem of each file that has the same flow as another one.
+
+    None of them is run: a copy of a file may lack its approval, or have other topics.
+    """
+    for flow in flows:
+        others = [str(it.file) for it in flows if it is not flow]
+        if others:
+            yield ConfigError(
+                str(flow.file),
+                flow.name,
+                f"is in {', '.join(others)} too, and runs from none of them",
+                advice="Delete the file that is not to be, or move it to another folder.",
+            )

@@ -107,8 +107,20 @@ class OffsetMap:
         """How many source offsets of ``[start, end)`` hold records that the target had first, and has lost."""
         back = self._back or _nothing()
         there = (back.kept.reverse(), self._forward_runs)
-        every = _count_outside(start, end, *there)
-        return every - _count_outside(start, end, *there, back.written.reverse())
+        return _count_inside(start, end, back.written.reverse(), there)
+
+    def count_orphans(self, start: int, end: int, *, diverged_at: int | None) -> int:
+        """How many *target* offsets of ``[start, end)`` hold copies of records that the source has lost.
+
+        Args:
+            start: the first offset.
+            end: the offset after the last one.
+            diverged_at: where the source's log parts from the one that was copied; None where it does not.
+        """
+        there = self._there
+        if diverged_at is not None:
+            there = History.of(self._copied.set_back(diverged_at))
+        return _count_inside(start, end, there.written.reverse(), (there.kept.reverse(),))
 
     def count_records(self, start: int, end: int) -> int:
         """How many source offsets of ``[start, end)`` have a record on the target."""
@@ -167,6 +179,11 @@ def _count_outside(start: int, end: int, *some: Runs) -> int:
     ends = np.concatenate([runs.start + runs.length for runs in some] + [bounds])
     left = gaps(np.clip(starts, start, end), np.clip(ends, start, end))
     return sum(last - first for first, last in left)
+
+
+def _count_inside(start: int, end: int, wanted: Runs, others: Sequence[Runs]) -> int:
+    """How many offsets of ``[start, end)`` are in ``wanted`` and in none of the others."""
+    return _count_outside(start, end, *others) - _count_outside(start, end, *others, wanted)
 
 
 @cache

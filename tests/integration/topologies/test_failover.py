@@ -216,15 +216,17 @@ def test_a_group_whose_home_was_truncated_and_written_on_is_stuck(
 ) -> None:
     """It has read the records of a branch that is lost there, and none of the other one."""
     this, late = place(Pair(folder, old, backup, unique), DEFAULT), unique("late")
-    there = this.there.model_copy(update={"groups": (this.group, late)})
+    early = unique("early")
+    there = this.there.model_copy(update={"groups": (this.group, late, early)})
     back = reverse_flow(there)
     write(old, this.orders, "a", range(10))
     write(old, this.orders, "b", range(10))
     commit_alone(old, this.group, at(this.orders, 8, 8))
-    commit_alone(old, late, at(this.orders, 3, 3))
+    for group in (late, early):
+        commit_alone(old, group, at(this.orders, 3, 3))
     run(there, "first")
     assert failover(there).all_can_start
-    commit_alone(backup, late, at(f"{folder.name}.{this.orders}", 9, 9))
+    commit_alone(backup, late, at(f"{folder.name}.{this.orders}", 10, 9))
     assert isinstance(old, Broker)
     old.stop()
     cut_log(old, this.orders, 5)
@@ -240,6 +242,10 @@ def test_a_group_whose_home_was_truncated_and_written_on_is_stuck(
     assert reason.endswith(" It would continue at 8, and miss records.")
     assert groups[late].state == "ready"
     assert [one.offset for one in groups[late].partitions] == [5, 9]
+    # What it has not read on the new cluster is not on the old one any more.
+    assert groups[early].state == "stuck"
+    assert "5 offsets of " in groups[early].reason
+    assert groups[early].not_copied == 5
 
 
 @pytest.mark.long
@@ -507,8 +513,8 @@ def test_a_group_that_would_miss_records_there_is_stuck(pair: Pair) -> None:
     assert [groups[it].state for it in there.groups] == ["stuck", "stuck"]
     assert groups[this.group].not_copied == 3
     assert groups[this.group].reason == (
-        f"3 offsets of {this.orders}-0 that it has not read are not on {there.target.alias}, where it would begin "
-        "after them, at 4."
+        f"3 offsets of {this.orders}-0 that it has not read are not on {there.target.alias}: it would begin "
+        "there at 4, and miss them."
     )
     assert "its offset 20 is outside of the log there" in groups[lost].reason
     # What it has not read is gone on the source as well.

@@ -211,6 +211,30 @@ def test_what_the_target_has_lost_since_it_came_from_there_is_nowhere_there(
     assert cut.map.translate(9) == (52, "gap")
 
 
+@pytest.mark.parametrize(
+    ("start", "diverged_at", "expected"),
+    [
+        (100, None, 2),
+        (104, None, 1),
+        (100, 2, 5),
+        (102, 2, 5),
+        (103, 9, 2),
+        (110, 2, 2),
+        (115, 0, 0),
+    ],
+)
+def test_copies_are_orphans_where_the_source_has_lost_what_they_are_copies_of(
+    ledger: Ledger, start: int, diverged_at: int | None, expected: int
+) -> None:
+    # 3 and 4 were in a branch that is lost, and others have come in their places.
+    table = ledger(
+        a_transaction(a_copied_range(0, 5, segments=(Segment(0, 100, 5),))),
+        a_transaction(a_copied_range(3, 5, segments=(Segment(3, 110, 2),), rewound_from=5)),
+    )
+    offsets = routes(table, TOPICS, REMOTE)[ORDERS].map
+    assert offsets.count_orphans(start, 115, diverged_at=diverged_at) == expected
+
+
 def test_where_the_opposite_flow_has_not_come_to_yet_what_others_may_have_written_is_not_skipped(
     ledger: Ledger,
 ) -> None:

@@ -14,7 +14,7 @@ from kafka_ferry.groups.routes import Route, remote_topics_of, routes
 from kafka_ferry.ledger.queries.copied_topics import copied_partitions
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.plan.topics.topic_filter import select_topics
-from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
+from kafka_ferry.runs.provenance.diverged_epochs import diverged_since
 from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.sync_groups.home_routes import HomeRoutes
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.errors import FerryError
     from kafka_ferry.ledger import LedgerEnd, LedgerTable
-    from kafka_ferry.model import Topic
     from kafka_ferry.model.groups import Committed
 
 Logs = Mapping[TopicPartition, LogBounds]
@@ -107,7 +106,8 @@ class OffsetRoutes:
         }
         # The opposite flow's table is as old as the last run; its ledger is on the source.
         opposite = opposite_for(flow, ask=last_seen is None) if selected else None
-        diverged = _diverged(flow, opposite, target_topics) if opposite else {}
+        target_ids = {name: topic.topic_id for name, topic in target_topics.items()}
+        diverged = diverged_since(flow.target, opposite, target_ids) if opposite else {}
         return cls(
             HomeRoutes.of(flow, topics - remote.keys(), last_seen),
             selected,
@@ -115,7 +115,7 @@ class OffsetRoutes:
             routes(
                 ledger,
                 topic_ids,
-                {name: topic.topic_id for name, topic in target_topics.items()},
+                target_ids,
                 before=ledger.verified_through(),
                 topics=selected,
                 opposite=opposite,
@@ -193,17 +193,3 @@ class OffsetRoutes:
     def _ever_copied(self) -> frozenset[TopicPartition]:
         """The partitions that the ledger has entries for, verified or not, of any topic on either side."""
         return copied_partitions(self.ledger, self.remote)
-
-
-def _diverged(
-    flow: Flow, opposite: LedgerTable, topics: Mapping[str, Topic]
-) -> dict[TopicPartition, int]:
-    """As ``OffsetRoutes.diverged``: of these topics of the target."""
-    names = {name: remote for name, remote in opposite.topics().items() if name in topics}
-    own = {remote: name for name, remote in names.items()}
-    copied = {
-        TopicPartition(own[tp.topic], tp.partition): position
-        for tp, position in opposite.positions().items()
-        if tp.topic in own and position.topic_id == topics[own[tp.topic]].topic_id
-    }
-    return diverged_epochs(flow.target, opposite, copied, names)

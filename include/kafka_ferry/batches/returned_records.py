@@ -67,7 +67,8 @@ class Returned(BatchFilter):
         is_by: whether the batch at an offset is by a producer; asks the source.
         adopted_epoch: the leader epoch in which the last record of ``ANY_PRODUCER`` was written; -1 where that is not
             known. Batches of later ones were written after the log was truncated.
-        lost: the offsets ``[start, end)`` of records that the target has no longer, in any order.
+        lost: the offsets ``[start, end)`` of records that the target has no longer, in any order; None where it has lost
+            some, and which ones is unknown: then none is left out, and none copied.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Returned(BatchFilter):
         spans: Iterable[ReturnedSpan] = (),
         is_by: Callable[[int, int], bool] = lambda _, __: True,
         adopted_epoch: int = -1,
-        lost: Iterable[tuple[int, int]] = (),
+        lost: Iterable[tuple[int, int]] | None = (),
     ) -> None:
         self._by_producer: dict[int, _Offsets] = defaultdict(_Offsets)
         self._is_by, self._adopted_epoch = is_by, adopted_epoch
@@ -83,7 +84,8 @@ class Returned(BatchFilter):
         for start, end, producer_id in sorted(spans):
             self._by_producer[producer_id].add(start, end)
         self._lost = _Offsets()
-        for start, end in sorted(lost):
+        self._is_known = lost is not None
+        for start, end in sorted(lost or ()):
             self._lost.add(start, end)
 
     def __len__(self) -> int:
@@ -98,7 +100,7 @@ class Returned(BatchFilter):
 
     def left_out_from(self, offset: int) -> Absent | None:
         """See ``BatchFilter``."""
-        end = self._lost.first_in(offset, self._longest(offset)[0])
+        end = self._lost.first_in(offset, self._longest(offset)[0]) if self._is_known else offset
         return Absent(offset, end, Reason.RETURNED) if end > offset else None
 
     def is_sure(self, absent: Absent) -> bool:
@@ -114,7 +116,8 @@ class Returned(BatchFilter):
         """See ``BatchFilter``: all of a batch or nothing of it, since brokers never mix batches.
 
         Raises:
-            MalformedBatch: if only a part of it is, so that the ledger is of another log.
+            MalformedBatch: if only a part of it is, so that the ledger is of another log; or whether the target still
+                has it is unknown.
         """
         if not self._has_come(batch) or self._lost.has_part_of(start, end):
             return None
@@ -142,7 +145,12 @@ class Returned(BatchFilter):
         for producer_id in (batch.header.producer_id, *(() if is_later else (ANY_PRODUCER,))):
             offsets = self._by_producer.get(producer_id)
             if offsets and end <= offsets.end_at(first):
-                return True
+                if self._is_known:
+                    return True
+                raise MalformedBatch(
+                    f"a batch at offset {first} that came from the target, whose log was truncated since, and from "
+                    "where on is unknown"
+                )
             if offsets and offsets.has_part_of(first, end):
                 raise MalformedBatch(
                     f"a batch at offset {first} of which a part alone has come from the target, by the "

@@ -116,6 +116,16 @@ def test_what_the_target_has_lost_since_is_copied(
     assert (absent.end if absent else 2) == min([8, *copied])
 
 
+def test_nothing_is_decided_where_what_the_target_has_lost_is_unknown() -> None:
+    log = a_batch(2, at=0) + a_batch(6, at=2, producer_id=4)
+    known = Returned([ReturnedSpan(2, 8, 4)], lost=None)
+    assert known.left_out_from(2) is None
+    found = converted_batches(log, AbortFilter(()), 0, 8, filters=[known])
+    assert next(found).runs == ((0, 2),)
+    with pytest.raises(MalformedBatch, match="whose log was truncated since"):
+        next(found)
+
+
 def test_a_batch_in_the_place_of_what_the_target_has_lost_is_copied_whole() -> None:
     log = a_batch(6, at=2, producer_id=9)
     known = Returned([ReturnedSpan(2, 8, 4)], lost=[(4, 6)])

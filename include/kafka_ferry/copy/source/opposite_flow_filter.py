@@ -95,14 +95,17 @@ class ReturnedRecords:
         preserved = {tp: copied for tp, copied in last.items() if copied.preserved}
         for tp, uncommitted in self._uncommitted_spans(preserved).items():
             spans[tp] += uncommitted
-        # Last, so that what is found lost after the ledger was read counts too.
-        for tp, first in self._diverged(
-            {tp: last[tp] for tp in spans.keys() & last.keys()}
-        ).items():
-            lost[tp] += _images_from(first, copies[tp])
+        # Last, so that what is lost while the ledger is read counts too.
+        diverged = self._diverged({tp: last[tp] for tp in spans.keys() & last.keys()})
+        for tp, first in diverged.items():
+            lost[tp] += _images_from(first or 0, copies[tp])
+        unknown = {tp for tp, first in diverged.items() if first is None}
         return {
             tp: Returned(
-                *(of_partition, partial(_is_by, self._flow.source, tp, epoch), epoch, lost[tp])
+                of_partition,
+                partial(_is_by, self._flow.source, tp, epoch),
+                epoch,
+                None if tp in unknown else lost[tp],
             )
             for tp, of_partition in spans.items()
             for epoch in (adopted_epochs.get(tp, -1),)
@@ -129,21 +132,23 @@ class ReturnedRecords:
                 if copied.topic_id in ("", range_.remote_topic_id) or not range_.remote_topic_id:
                     yield tp, copied, producer_id, isinstance(entry, TransactionEntry)
 
-    def _diverged(self, last: Mapping[TopicPartition, CopiedRange]) -> dict[TopicPartition, int]:
+    def _diverged(
+        self, last: Mapping[TopicPartition, CopiedRange]
+    ) -> dict[TopicPartition, int | None]:
         """Where the target's own logs part from those that the opposite flow has copied, by the partition here.
 
         Args:
             last: the last range of each partition, which was copied up to there.
 
-        Raises:
-            FerryError: where one parts from it at an offset that is unknown.
+        Returns:
+            Offsets of the target's logs, None where they part and that is unknown.
         """
         own = {
             TopicPartition(copied.topic, copied.partition): tp
             for tp, copied in last.items()
             if copied.leader_epoch >= 0
         }
-        diverged: dict[TopicPartition, int] = {}
+        diverged: dict[TopicPartition, int | None] = {}
         if not own:
             return diverged
         with connect(self._flow.target) as cluster:
@@ -161,13 +166,7 @@ class ReturnedRecords:
                     return retry(lambda: epoch_ends(cluster, {there: epoch})).get(there)
 
                 first = branch_end(epoch_history(ranges), end_of)
-                if first is None:
-                    raise FerryError(
-                        f"{cluster.alias} has lost records of {there} that {opposite_name(self._flow)} has copied, and "
-                        f"from where on is unknown: which records of {tp} are left out is unknown too.",
-                        advice="Was there an unclean leader election? ferry repair --ledger shows what was copied.",
-                    )
-                diverged[tp] = min(first, copied.end)
+                diverged[tp] = None if first is None else min(first, copied.end)
         return diverged
 
     def _uncommitted_spans(

@@ -67,8 +67,8 @@ class Returned(BatchFilter):
         is_by: whether the batch at an offset is by a producer; asks the source.
         adopted_epoch: the leader epoch in which the last record of ``ANY_PRODUCER`` was written; -1 where that is not
             known. Batches of later ones were written after the log was truncated.
-        lost: the offsets ``[start, end)`` of records that the target has no longer, in any order; None where it has lost
-            some, and which ones is unknown: then none is left out, and none copied.
+        lost: the offsets ``[start, end)`` of records that the target has no longer, in any order; None where it has
+            lost some, and which ones is unknown: then none is left out, and none copied.
     """
 
     def __init__(

@@ -97,9 +97,9 @@ class ReturnedRecords:
             spans[tp] += uncommitted
         # Last, so that what is lost while the ledger is read counts too.
         diverged = self._diverged({tp: last[tp] for tp in spans.keys() & last.keys()})
-        for tp, first in diverged.items():
-            lost[tp] += _images_from(first or 0, copies[tp])
-        unknown = {tp for tp, first in diverged.items() if first is None}
+        for tp, since in diverged.items():
+            lost[tp] += _images_from(since or 0, copies[tp])
+        unknown = {tp for tp, since in diverged.items() if since is None}
         return {
             tp: Returned(
                 of_partition,

@@ -146,6 +146,31 @@ def test_what_the_other_cluster_has_lost_since_is_copied_back(
 
 
 @pytest.mark.long
+def test_what_has_come_in_the_place_of_a_lost_branch_is_not_sent_back(
+    pair: Pair, target: Broker, orders: str
+) -> None:
+    """It lies below the position, from where on the opposite flow's ledger was read."""
+    create_topic(target.bootstrap, orders)
+    there = _both_ways(replace(pair, primary=target), orders)
+    there = there.model_copy(update={"on_source_divergence": "continue"})
+    back = reverse_flow(there)
+    for run in ("1", "2"):
+        write(target, orders, *(f"a{run}{number}" for number in range(5)))
+    copy(there, "there")
+    target.stop()
+    cut_log(target, orders, 5)
+    target.start().wait_ready()
+    # The five that were lost are at offsets 5 to 9 again; the flow is at 10.
+    assert copy(back, "back") == {"returned": 5, "control": 1}
+    write(target, orders, "a30")
+
+    assert copy(there, "again") == {"returned": 5, "control": 1}
+
+    assert len(values(pair.backup, orders)) == 11
+    assert sorted(values(pair.backup, orders)) == sorted(values(target, orders))
+
+
+@pytest.mark.long
 def test_what_applications_wrote_after_another_mirrors_copies_were_cut_is_copied(
     pair: Pair, target: Broker, orders: str
 ) -> None:

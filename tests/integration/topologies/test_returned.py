@@ -171,6 +171,34 @@ def test_what_has_come_in_the_place_of_a_lost_branch_is_not_sent_back(
 
 
 @pytest.mark.long
+def test_a_task_that_finds_a_lost_branch_after_the_plan_sends_nothing_back(
+    pair: Pair, target: Broker, orders: str
+) -> None:
+    """The plan has not read what the opposite flow has written below the position."""
+    create_topic(target.bootstrap, orders)
+    there = _both_ways(replace(pair, primary=target), orders)
+    there = there.model_copy(update={"on_source_divergence": "continue"})
+    back = reverse_flow(there)
+    write(pair.backup, orders, "b0")
+    copy(back, "1-back")
+    write(target, orders, *(f"a{number}" for number in range(8)))
+    copy(there, "1-there")
+    write(target, orders, "a8")
+    plan = plan_now(there, "2-there")
+    target.stop()
+    cut_log(target, orders, 2)
+    target.start().wait_ready()
+    copy(back, "2-back")
+    write(target, orders, "a9")
+
+    (outcome,) = copy_planned(there, plan)
+
+    assert outcome.failure and outcome.failure.transient
+    assert copy(there, "3-there") == {"returned": 8, "control": 1}
+    assert sorted(values(pair.backup, orders)) == sorted(values(target, orders))
+
+
+@pytest.mark.long
 def test_what_applications_wrote_after_another_mirrors_copies_were_cut_is_copied(
     pair: Pair, target: Broker, orders: str
 ) -> None:

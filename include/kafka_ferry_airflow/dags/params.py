@@ -87,11 +87,15 @@ def _form() -> dict[str, Param]:
             None,
             title="Since",
             description="With Until: copy only the records of this time window that the target does not "
-            "have.",
+            "have. Both are in the time zone that this page of Airflow shows (UTC, unless you choose another).",
             **moment,
         ),
         "until": Param(
-            None, title="Until", description="The first moment after the window.", **moment
+            None,
+            title="Until",
+            description="The first moment after the window. Airflow's own Backfill is not the same: see "
+            "docs/backfill.md.",
+            **moment,
         ),
     }
 

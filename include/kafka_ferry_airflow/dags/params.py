@@ -81,7 +81,8 @@ def _form() -> dict[str, Param]:
             type=["null", "string"],
             pattern=BYTES_PATTERN,
             title="Rate limit",
-            description="The most bytes that this run sends to the target in a second, such as 10MiB.",
+            description="The most bytes that this run sends to the target in a second, such as 10MiB or 500KiB "
+            "(not 10 MB/s). Empty or 0: no limit but the flow's own.",
         ),
         "since": Param(
             None,

@@ -86,6 +86,11 @@ class Lag:
         return max(0, behind)
 
     @property
+    def is_untouched(self) -> bool:
+        """Whether the partition never had a record: nothing there could be copied or proved."""
+        return self.log_end == 0 and self.position is None and not self.gone
+
+    @property
     def deleted(self) -> int:
         """How many of the offsets behind the source has deleted before they were copied."""
         if self.log_start is None or self.position is None:

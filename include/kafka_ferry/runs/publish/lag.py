@@ -87,8 +87,9 @@ class Lag:
 
     @property
     def is_untouched(self) -> bool:
-        """Whether the partition never had a record: nothing there could be copied or proved."""
-        return self.log_end == 0 and self.position is None and not self.gone
+        """Whether the partition never had a record, and no run has said so: nothing there could be proved."""
+        has_none = self.log_end == 0 and not self.position and not self.gone
+        return has_none and self.complete_until is None
 
     @property
     def deleted(self) -> int:

@@ -10,7 +10,7 @@ import typer
 from kafka_ferry.cli.certificate_view import (
     certificate_json,
     checked_json,
-    intervals,
+    held,
     not_looked_at,
     show_certificate,
     show_certificates,
@@ -151,8 +151,12 @@ def check(
 
     Exits with 7 if anything is wrong, and names it.
     """
-    from kafka_ferry.certificates import CertificateError
-    from kafka_ferry.runs.certificates import faults_of, find_certificates, read_back
+    from kafka_ferry.runs.certificates import (
+        faults_of,
+        find_certificates,
+        read_back,
+        require_no_fault,
+    )
 
     chosen = one_flow_within(timeout, config, flow)
     requested = list(map(place_of, places or ()))
@@ -161,13 +165,13 @@ def check(
     faults = list(faults_of(chosen, certificates, key))
     read = list(read_back(chosen, certificates, requested)) if requested else []
     faults += [f"{one.certificate}, {one.name}: {one.fault}" for one in read if one.fault]
-    if faults:
-        raise CertificateError(f"The certificates of {chosen.name} do not hold:", details=faults)
+    require_no_fault(chosen, certificates, key, faults)
     if as_json:
         show_json([checked_json(certificates.all, read, key)], several=False)
         return
-    first, last = (certificates.all[at].header for at in (0, -1))
-    ranges = sum(one.header.ranges for one in certificates.all)
+    holding = held(certificates.all, key)
+    first, last = (holding[at].header for at in (0, -1))
+    ranges = sum(one.header.ranges for one in holding)
     out.print(
         f"certificates {first.serial} to {last.serial} of {chosen.name} hold: their {ranges:,} ranges are in "
         "the ledger, and each certificate follows the one before it"
@@ -212,6 +216,8 @@ def export(
         warn(
             f"--to {until} is still to come: records after {moment_text(done.asked_at)} are not in it."
         )
+    if done.unsigned:
+        warn(done.unsigned_text)
     for name in done.gone:
         warn(f"{name} is gone from the source: which of its records are of these dates is unknown.")
     for copy in done.former:
@@ -237,6 +243,7 @@ def restore(
 
     Exits with 7 if one of those that are there does not hold, and changes nothing then.
     """
+    from kafka_ferry.certificates.chain import intervals
     from kafka_ferry.runs.certificates import find_certificates, restore_certificates
 
     chosen = one_flow_within(timeout, config, flow)

@@ -94,7 +94,8 @@ function Kind({ kind }) {
     first.length ? h(Sentences, { sentences: first, ms: 6 }) : null,
     rest.length ? h(C.chakra.details, { ms: 6, mt: 1 },
       h(C.chakra.summary, { cursor: "pointer", color: "fg.info", fontSize: "sm" }, first.length ? `${number(kind.count - first.length)} more` : "Show"),
-      h(Sentences, { sentences: kind.count > kind.sentences.length ? [...rest, `and ${number(kind.count - kind.sentences.length)} more, in the report`] : rest })) : null);
+      h(Sentences, { sentences: kind.count > kind.sentences.length ? [...rest, `and ${number(kind.count - kind.sentences.length)} more, in the report`] : rest })) : null,
+    kind.advice.length ? h(Sentences, { sentences: kind.advice, ms: 6, color: "fg.muted" }) : null);
 }
 
 const Sentences = ({ sentences, ...props }) =>

@@ -305,7 +305,9 @@ def up(port: Port = PORT) -> None:
     if not airflow.pid:
         typer.echo("Starting Airflow ...")
     elif ended := airflow.ended_parts:
-        typer.echo(f"The process of Airflow's {' and '.join(ended)} has ended: starting it again ...")
+        typer.echo(
+            f"The process of Airflow's {' and '.join(ended)} has ended: starting it again ..."
+        )
     elif names := airflow.other_variables:
         typer.echo(
             f"Airflow runs with other values of {', '.join(names)} than this shell, and keeps them: for these, "

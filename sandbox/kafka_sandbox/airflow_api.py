@@ -59,9 +59,7 @@ class AirflowApi:
             health = self._client.get("/api/v2/monitor/health").json()
         except (httpx.HTTPError, ValueError):
             return ["api_server"]
-        return [
-            name for name in _COMPONENTS if health.get(name, {}).get("status") != "healthy"
-        ]
+        return [name for name in _COMPONENTS if health.get(name, {}).get("status") != "healthy"]
 
     def load_settings(self, file: Path) -> None:
         """Creates or overwrites the connections, pools and variables of a settings file."""

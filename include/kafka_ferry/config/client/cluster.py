@@ -221,7 +221,9 @@ class Cluster(BaseModel):
         if not properties.get("bootstrap.servers"):
             name = self.airflow_connection
             reason = f"is required: the connection {name!r} has none either"
-            advice = f"Add it to the Extra of {name!r} in Airflow (Admin, Connections), or to this file."
+            advice = (
+                f"Add it to the Extra of {name!r} in Airflow (Admin, Connections), or to this file."
+            )
             raise ConfigError(self.origin, "bootstrap.servers", reason, advice=advice)
         return properties
 

@@ -197,7 +197,9 @@ def _apart(words: Sequence[str]) -> str:
     names = [word.strip(",") for word in words]
     if any(word.endswith(",") for word in words):
         return f"each name is an entry of its own, or a line of a form, {', '.join(map(repr, filter(None, names)))}"
-    return f"put a comma between names, {', '.join(names)!r}, or each on a line of its own in a form"
+    return (
+        f"put a comma between names, {', '.join(names)!r}, or each on a line of its own in a form"
+    )
 
 
 def _escapes(any_text: bool, escape: str) -> str:

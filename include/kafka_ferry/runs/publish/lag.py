@@ -135,11 +135,11 @@ def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
 def last_complete(flow: Flow, ledger: LedgerTable) -> str:
     """Until when the copy was proved complete by the last run, as far as this machine's state folder knows: sentences.
 
-    Partitions that were copied and never proved count as such.
+    Partitions that were copied and never proved count as such; before offset 0 there is nothing to prove.
     """
     unknown = "How many records are not copied is unknown."
     partitions = RunFolder(flow_state(flow).folder("runs"), "").verified_until().partitions
-    copied = dict.fromkeys(map(str, ledger.positions()), 0)
+    copied = {str(target): 0 for target, it in ledger.positions().items() if it.offset}
     until = until_text((copied | dict(partitions)).values())
     return f"By the last run the copy was complete until {until}. {unknown}" if until else unknown
 

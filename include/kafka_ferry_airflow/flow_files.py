@@ -69,14 +69,17 @@ class FlowFiles:
 
     From then on, this process's flows reach only what Airflow's may (``config.permissions``).
 
-    Args:
+    Attributes:
         project: where that folder is.
+
+    Args:
+        project: as the attribute.
         check: a further check of each flow; a ``ConfigError`` that it raises is a problem.
     """
 
     def __init__(self, project: Project, check: Callable[[Flow], object] = lambda _: None) -> None:
         restrict()
-        self._project = project
+        self.project = project
         self._check = check
         self._known: dict[Path, FlowFile] = {}
         self._lock = Lock()
@@ -84,7 +87,7 @@ class FlowFiles:
     @property
     def folder(self) -> Path:
         """Where the files are."""
-        return self._project.configs
+        return self.project.configs
 
     def read(self) -> FlowsFound:
         """The flows and the problems of all files; a bad file does not affect the others."""
@@ -114,7 +117,7 @@ class FlowFiles:
         known = self._known.get(file)
         if known and known.stamp == stamp:
             return known
-        clusters = self._project.clusters
+        clusters = self.project.clusters
         aliases: tuple[str, ...] = ()
         try:
             aliases = cluster_aliases(file) if clusters else ()
@@ -134,7 +137,7 @@ class FlowFiles:
 
     def _unknown_clusters(self, files: Iterable[FlowFile]) -> Iterator[ConfigError]:
         known = {alias for file in files for alias in file.aliases}
-        for alias in sorted({*self._project.clusters} - known):
+        for alias in sorted({*self.project.clusters} - known):
             yield ConfigError(CLUSTERS, alias, "is not a cluster of any file that can be read")
 
 

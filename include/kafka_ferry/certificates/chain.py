@@ -20,7 +20,7 @@ def faults_of_chain(certificates: Sequence[Certificate], key: Ed25519PublicKey |
         certificates: by their serials.
         key: whose signature each has to have; None where signatures are not looked at.
     """
-    faults = [fault for one in certificates for fault in own_faults(one, key)]
+    faults = list(_own_faults_of_all(certificates, key))
     pruned = pruning_of(certificates, key)
     through = pruned.through if pruned else 0
     for earlier, later in itertools.pairwise(certificates):
@@ -36,11 +36,38 @@ def faults_of_present(
     certificates: Sequence[Certificate], key: Ed25519PublicKey | None
 ) -> list[str]:
     """The faults of an incomplete chain: a missing certificate is none."""
-    faults = [fault for one in certificates for fault in own_faults(one, key)]
+    faults = list(_own_faults_of_all(certificates, key))
     for earlier, later in itertools.pairwise(certificates):
         if later.header.serial <= earlier.header.serial + 1:
             faults += _broken_links(earlier, later, 0)
     return faults + list(_wrong_pruning(certificates))
+
+
+def unsigned_beginning(
+    certificates: Sequence[Certificate], key: Ed25519PublicKey | None
+) -> list[Certificate]:
+    """The certificates that a flow issued before it had a key: they prove nothing, and are no forgery.
+
+    Each leads to the first one that ``key`` has signed, by the hash that the one after it names, so none can be put
+    there or changed later. None names a key in its header, which one that was signed and lost its signature does.
+
+    Args:
+        certificates: by their serials.
+        key: as of ``faults_of_chain``; without one, there are none.
+    """
+    beginning: list[Certificate] = []
+    if key is None:
+        return beginning
+    signed = next((at for at, it in enumerate(certificates) if is_signed_by(it, key)), 0)
+    for later, one in itertools.pairwise(reversed(certificates[: signed + 1])):
+        follows = (later.header.serial - 1, later.header.previous) == (
+            one.header.serial,
+            one.digest,
+        )
+        if one.signature or one.header.key or not follows:
+            break
+        beginning.insert(0, one)
+    return beginning
 
 
 def pruning_of(certificates: Iterable[Certificate], key: Ed25519PublicKey | None) -> Pruned | None:
@@ -61,6 +88,14 @@ def is_signed_by(one: Certificate, key: Ed25519PublicKey) -> bool:
     return one.signature is not None and one.signature.is_of(key, one.line)
 
 
+def _own_faults_of_all(
+    certificates: Sequence[Certificate], key: Ed25519PublicKey | None
+) -> Iterator[str]:
+    unsigned = unsigned_beginning(certificates, key)
+    for one in certificates:
+        yield from own_faults(one, None if one in unsigned else key)
+
+
 def own_faults(one: Certificate, key: Ed25519PublicKey | None) -> Iterator[str]:
     """What is wrong with a certificate alone; as of ``faults_of_chain``."""
     header = one.header
@@ -71,7 +106,9 @@ def own_faults(one: Certificate, key: Ed25519PublicKey | None) -> Iterator[str]:
         )
     else:
         yield from _wrong_sums(one)
-    if key is not None and one.signature is None:
+    if one.signature is None and header.key:
+        yield f"{one.name} is not signed any more: its header names the key that has signed it."
+    elif key is not None and one.signature is None:
         yield f"{one.name} is not signed."
     elif key is not None and not is_signed_by(one, key):
         yield f"{one.name}: its signature is not of this key and these bytes."
@@ -142,3 +179,27 @@ def in_order(certificates: Iterable[Certificate]) -> list[Certificate]:
     """Certificates by their serials, each one once."""
     once = {(one.header.serial, one.content()): one for one in certificates}
     return [once[key] for key in sorted(once)]
+
+
+def intervals(serials: Sequence[int]) -> str:
+    """Ascending serials, such as ``1 to 3, 5``."""
+    ends: list[list[int]] = []
+    for serial in serials:
+        if ends and ends[-1][1] == serial - 1:
+            ends[-1][1] = serial
+        else:
+            ends.append([serial, serial])
+    return ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in ends)
+
+
+def unsigned_text(serials: Sequence[int]) -> str:
+    """That ``unsigned_beginning`` proves nothing, a sentence; "" where it has no certificate.
+
+    Args:
+        serials: those of its certificates, ascending.
+    """
+    if not serials:
+        return ""
+    if len(serials) == 1:
+        return f"Certificate {serials[0]} is not signed, since the flow had no key yet: it proves nothing."
+    return f"Certificates {intervals(serials)} are not signed, since the flow had no key yet: they prove nothing."

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kafka_ferry.as_json import read_json
 from kafka_ferry.certificates.merkle import merkle_root
-from kafka_ferry.certificates.signature import Signature, sign_message
+from kafka_ferry.certificates.signature import Signature, key_id, sign_message
 from kafka_ferry.errors import FerryError
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class Header(_Model):
         reasons: source offsets without a record on the target, by reason.
         witnessed: how many of these were looked up on the source, which had no record there either.
         root: the Merkle root over the range lines.
+        key: ``key_id`` of the key that signs it; None where none does. So no signature can be taken away unseen.
     """
 
     format: Literal["kafka-ferry-certificate"] = FORMAT
@@ -107,6 +108,7 @@ class Header(_Model):
     reasons: Mapping[str, int]
     witnessed: int = 0
     root: str = Field(pattern="^[0-9a-f]{64}$")
+    key: str | None = None
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,8 @@ class Certificate:
         cls, header: Header, range_lines: Sequence[bytes], key: Ed25519PrivateKey | None
     ) -> Certificate:
         """The certificate with these fields, signed where there is a key."""
-        line = as_line(header.model_dump(mode="json", exclude_none=True))
+        signed_by = {"key": key_id(key.public_key())} if key else {}
+        line = as_line(header.model_dump(mode="json", exclude_none=True) | signed_by)
         return cls(line, range_lines, sign_message(key, line) if key else None)
 
     @cached_property

@@ -52,11 +52,28 @@ def until_ms(one: Certificate) -> int:
     return min(window[1], planned_at) if window else planned_at
 
 
+def held(
+    certificates: Sequence[Certificate], key: Ed25519PublicKey | None
+) -> Sequence[Certificate]:
+    """Those of a chain that holds that prove anything: all but the unsigned ones it begins with."""
+    from kafka_ferry.certificates.chain import unsigned_beginning
+
+    return certificates[len(unsigned_beginning(certificates, key)) :]
+
+
+def certificates_text(certificates: Sequence[Certificate]) -> str:
+    """Which certificates these are: ``certificate 3``, ``certificates 1 to 3``."""
+    from kafka_ferry.certificates.chain import intervals
+
+    serials = intervals([one.header.serial for one in certificates])
+    return f"certificate{'s' * (len(certificates) > 1)} {serials}"
+
+
 def checked_json(
     certificates: Sequence[Certificate], read: Sequence[ReadBack], key: Ed25519PublicKey | None
 ) -> dict[str, Any]:
     """What was checked and holds."""
-    headers = [one.header for one in certificates]
+    headers = [one.header for one in held(certificates, key)]
     return {
         "flow": headers[0].flow,
         "first": headers[0].serial,
@@ -68,20 +85,9 @@ def checked_json(
     }
 
 
-def intervals(serials: Sequence[int]) -> str:
-    """Ascending serials, such as ``1 to 3, 5``."""
-    ends: list[list[int]] = []
-    for serial in serials:
-        if ends and ends[-1][1] == serial - 1:
-            ends[-1][1] = serial
-        else:
-            ends.append([serial, serial])
-    return ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in ends)
-
-
 def not_looked_at(certificates: Sequence[Certificate], key: Ed25519PublicKey | None) -> list[str]:
     """A note on each thing that a check of these certificates has left out."""
-    from kafka_ferry.certificates.chain import pruning_of
+    from kafka_ferry.certificates.chain import pruning_of, unsigned_beginning, unsigned_text
     from kafka_ferry.certificates.document import is_without_copy
 
     notes, first = [], certificates[0].header.serial - 1
@@ -90,6 +96,9 @@ def not_looked_at(certificates: Sequence[Certificate], key: Ed25519PublicKey | N
             f"Not looked at: the records of {count(gone, 'range')}, whose copy had been deleted or given up when "
             "their certificate was issued."
         )
+    unsigned = [one.header.serial for one in unsigned_beginning(certificates, key)]
+    if text := unsigned_text(unsigned):
+        notes.append(text)
     if pruned := pruning_of(certificates, key):
         notes.append(
             f"Pruned until certificate {pruned.through}, which had the hash {pruned.hash}."

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import kafka_ferry.certificates
-from kafka_ferry.certificates import Certificate, CertificateError
+from kafka_ferry.certificates import Certificate
+from kafka_ferry.certificates.chain import unsigned_beginning, unsigned_text
 from kafka_ferry.certificates.document import is_without_copy
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
@@ -32,7 +33,7 @@ from kafka_ferry.plan.backfill.windows import (
     within,
 )
 from kafka_ferry.report.templates import template
-from kafka_ferry.runs.certificates import faults_of, find_certificates
+from kafka_ferry.runs.certificates import faults_of, find_certificates, require_no_fault
 from kafka_ferry.runs.former_copies import FormerCopy, former_copies
 from kafka_ferry.runs.plan.first_starts import first_offsets
 from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
@@ -138,6 +139,7 @@ class Export:
         asked_at: when the source was asked for the window's offsets, in milliseconds since 1970: it may have got
             more of them since, if the window was not over.
         former: copies of recreated topics, and copies that were given up, in the window or since.
+        unsigned: the serials of the certificates from before the flow had a key: what they say counts for nothing.
         parted: the source partitions whose logs were truncated below what was copied, and not copied again since.
     """
 
@@ -147,6 +149,12 @@ class Export:
     asked_at: int
     parted: tuple[TopicPartition, ...] = ()
     former: tuple[FormerCopy, ...] = ()
+    unsigned: tuple[int, ...] = ()
+
+    @property
+    def unsigned_text(self) -> str:
+        """Which certificates are not signed and not here, a sentence; "" for none."""
+        return unsigned_text(self.unsigned)
 
     @property
     def missing(self) -> tuple[CertifiedSpan, ...]:
@@ -194,13 +202,14 @@ def export_certificates(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} exists and is not empty.", advice="Name a new folder.")
     found = find_certificates(flow)
-    if faults := list(faults_of(flow, found, key)):
-        raise CertificateError(f"The certificates of {flow.name} do not hold:", details=faults)
-    export = _choose(flow, window, found.all)
+    require_no_fault(flow, found, key, list(faults_of(flow, found, key)))
+    unsigned = unsigned_beginning(found.all, key)
+    export = _choose(flow, window, found.all[len(unsigned) :])
+    export = replace(export, unsigned=tuple(one.header.serial for one in unsigned))
     if not export.certificates:
         raise InputError(
             f"No certificate of {flow.name} has a record of {window}.",
-            advice=_advice(window),
+            advice=_advice(window, unsigned),
         )
     try:
         _write(flow, window, folder, export, pem)
@@ -209,10 +218,15 @@ def export_certificates(
     return export
 
 
-def _advice(window: Window) -> str:
+def _advice(window: Window, unsigned: Sequence[Certificate]) -> str:
     """What to do where no certificate is of the window."""
     if window.since_ms > now_ms():
         return "The window is in the future."
+    if unsigned:
+        return (
+            f"{unsigned_text([one.header.serial for one in unsigned])} `ferry run --verify-all` certifies again what "
+            "they are of, with a signature."
+        )
     return (
         "Has the source records of these dates? `ferry run --verify-all` certifies what was copied before certificates "
         "were switched on."

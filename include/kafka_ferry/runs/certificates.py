@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_ferry.certificates import (
     Certificate,
@@ -38,6 +38,12 @@ if TYPE_CHECKING:
     from kafka_ferry.verify.rows import TargetRecords
 
 
+_SIGN: Final = (
+    "None of them is signed. Set certificates.key, and run `ferry run --verify-all`: it certifies again all that was "
+    "copied, with a signature, and then these are no fault any more."
+)
+
+
 @dataclass(frozen=True)
 class FoundCertificates:
     """A flow's certificates.
@@ -54,6 +60,30 @@ class FoundCertificates:
     def all(self) -> list[Certificate]:
         """The certificates of both places, each one once."""
         return in_order([*self.on_target, *self.in_state])
+
+
+def require_no_fault(
+    flow: Flow, found: FoundCertificates, key: Ed25519PublicKey | None, faults: Sequence[str]
+) -> None:
+    """Refuse a flow's certificates where anything is wrong with them.
+
+    Args:
+        flow: the flow.
+        found: its certificates.
+        key: as of ``faults_of``.
+        faults: what is wrong with them, a sentence each.
+
+    Raises:
+        CertificateError: with these sentences.
+    """
+    if not faults:
+        return
+    is_key_missing = key is not None and not any(one.signature for one in found.all)
+    raise CertificateError(
+        f"The certificates of {flow.name} do not hold:",
+        details=faults,
+        advice=_SIGN if is_key_missing else "",
+    )
 
 
 def find_certificates(flow: Flow) -> FoundCertificates:

@@ -120,6 +120,11 @@ class Run:
         """The report page on this machine, None if the run was not published or is elsewhere."""
         return self._folder.report_path
 
+    @property
+    def report_address(self) -> str:
+        """The report page in the state folder, as a path of this machine or a URI without the store's options."""
+        return self._folder.report_address
+
     def report(self) -> RunReport | None:
         """The report that ``publish`` wrote, None if the run was not published."""
         return self._folder.report()

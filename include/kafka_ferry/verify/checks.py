@@ -98,6 +98,13 @@ def _writer_of(row: RangeRow) -> str:
     return "of another producer"
 
 
+def _past_plan(row: PartitionRow) -> str:
+    """That no later run continues a plan, to follow what it has not covered; "" where the next one does."""
+    if row.position < row.planned_end:
+        return ""
+    return f", and the position is {row.position} already"
+
+
 def _intervals(intervals: Iterable[tuple[int, int]]) -> str:
     return ", ".join(f"[{start}, {end})" for start, end in intervals)
 
@@ -340,9 +347,11 @@ PARTITIONS: Final = Suite[PartitionRow](
             lambda row: (
                 f"planned [{row.planned_start}, {row.planned_end}), "
                 f"covered [{row.coverage.covered_start}, {row.coverage.covered_end})"
+                + _past_plan(row)
             ),
-            "The run did not reach the end of its plan here: its report, and `ferry repair --findings`, say why. The "
-            "next run continues from the position.",
+            "The run did not reach the end of its plan here: its report says why. The "
+            "next run continues from the position. Where that is not before the plan's end, a later run has continued, "
+            "and this run's plan is out of date: clear its task plan, with the tasks after it, to plan what is left.",
         ),
     ),
 )

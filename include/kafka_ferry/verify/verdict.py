@@ -65,6 +65,11 @@ class ExpectationResult:
         return tuple(f"{row} (expected: {self.name})" for row in self.unexpected)
 
 
+def advice_on(expectations: Iterable[ExpectationResult]) -> list[str]:
+    """What to do about expectations that are not true, each sentence once, to follow their own sentences."""
+    return [*dict.fromkeys(f"What to do: {one.advice}" for one in expectations if one.advice)]
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict(AsJson):
     """The result of all expectations.

@@ -17,6 +17,7 @@ from kafka_ferry.report.summary import RunSummary
 from kafka_ferry.report.views import GroupView, PartitionView, TopicView
 from kafka_ferry.runs.views import FlowViews, RunView
 from kafka_ferry.runs.where import where_by_ledger
+from kafka_ferry.verify.verdict import advice_on
 from kafka_ferry_airflow.page.access import dag_id_of
 from kafka_ferry_airflow.page.dag_runs import DagRunState, DagState
 
@@ -251,7 +252,7 @@ def group_counts(groups: Iterable[GroupView]) -> dict[str, Any]:
 
 
 def attention(report: RunReport) -> list[dict[str, Any]]:
-    """What needs attention, the worst first: a kind, its severity, the number, and the first of them."""
+    """What needs attention, the worst first: a kind, its severity, the number, the first of them, and what to do."""
     problems, topics, verdict = report.problems, report.topics, report.proof.verdict
     measures = report.measures
     of_rules = list(chain.from_iterable(rule.doubts for rule in report.counts.rules))
@@ -271,15 +272,23 @@ def attention(report: RunReport) -> list[dict[str, Any]]:
         ("Not measured", "warning", measures.missing),
         ("Notes", "info", [note for note in topics.notes if note not in of_rules]),
     ]
-    return [_kind(*kind) for kind in kinds if kind[2]]
+    checks = verdict.expectations if verdict else ()
+    advice = {
+        "Not as expected": advice_on(check for check in checks if check.failed),
+        "Worth knowing": advice_on(check for check in checks if check.warned),
+    }
+    return [_kind(*kind, advice.get(kind[0], ())) for kind in kinds if kind[2]]
 
 
-def _kind(title: str, level: str, problems: Sequence[object]) -> dict[str, Any]:
+def _kind(
+    title: str, level: str, problems: Sequence[object], advice: Sequence[str] = ()
+) -> dict[str, Any]:
     return {
         "title": title,
         "level": level,
         "count": len(problems),
         "sentences": [*map(str, problems[:_LISTED])],
+        "advice": [*advice],
     }
 
 

@@ -406,6 +406,34 @@ def test_a_span_is_exported_for_people_who_have_neither_clusters_nor_kafka_ferry
     assert (none.stdout, "has no certificate of a record after" in none.stderr) == ("", True)
 
 
+def test_what_is_signed_once_the_flow_has_a_key_is_checked_and_exported(
+    flow: Flow, folder: Path, primary: KafkaCluster
+) -> None:
+    span = ("--from", moment(now_ms() - 60_000), "--to", moment(now_ms() + 3_600_000))
+    public = ("--config", flow.file, "--public-key", str(folder / "public.pem"))
+    without_key = flow.model_copy(update={"certificates_key": ""})
+    assert certified(without_key, primary, "run-1") == 1
+
+    refused = ferry("certificate", "export", str(folder / "refused"), *public, *span)
+    assert (refused.returncode, (folder / "refused").exists()) == (7, False)
+    assert "certificate 1 of" in refused.stderr
+    assert "Set certificates.key, and run `ferry run --verify-all`" in refused.stderr
+    certified(flow, primary, "run-2")
+    half = ferry("certificate", "export", str(folder / "half"), *public, *span)
+    assert (half.returncode, "No certificate has" in half.stderr) == (7, True)
+
+    Run(flow, "run-2").verify(NO_SPARK, everything=True)
+    assert report_of(flow, "run-2").proof.certificate == 3
+    checked = ferry("certificate", "check", *public)
+    assert (checked.returncode, "certificates 2 to 3 of" in checked.stdout) == (0, True), checked
+    named = "Certificate 1 is not signed, since the flow had no key yet: it proves nothing."
+    assert named in checked.stderr
+    whole = ferry("certificate", "export", str(folder / "whole"), *public, *span)
+    assert (whole.returncode, named in whole.stderr) == (0, True), whole
+    assert named in (folder / "whole" / "index.html").read_text()
+    assert "00000001.jsonl" not in [it.name for it in (folder / "whole" / "certificates").iterdir()]
+
+
 def test_an_export_names_a_topic_that_was_recreated_and_a_copy_that_was_given_up(
     pair: Pair, flow: Flow
 ) -> None:

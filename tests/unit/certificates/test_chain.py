@@ -16,7 +16,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from kafka_ferry.certificates import Certificate, CertificateError, read_certificate
-from kafka_ferry.certificates.chain import faults_of_chain, faults_of_present, in_order
+from kafka_ferry.certificates.chain import (
+    faults_of_chain,
+    faults_of_present,
+    in_order,
+    unsigned_beginning,
+)
 from kafka_ferry.certificates.document import as_line
 from tests import PROJECT
 from tests.unit.certificates.builders import KEY, a_certificate, a_chain, a_range
@@ -197,9 +202,62 @@ def test_signatures_are_not_looked_at_without_a_key() -> None:
     assert not faults_of_chain([a_certificate(key=None)], None)
 
 
+def a_chain_that_got_a_key() -> list[Certificate]:
+    """Certificates 1 to 4, of which the first two are from before the flow had a key."""
+    chain: list[Certificate] = []
+    for serial in range(1, 5):
+        key = KEY if serial > 2 else None
+        chain.append(a_certificate(serial, chain[-1] if chain else None, key=key))
+    return chain
+
+
+def stripped(one: Certificate) -> Certificate:
+    """The certificate without its signature."""
+    return Certificate(one.line, one.range_lines)
+
+
+def chains_with_an_unsigned_one() -> list[tuple[str, list[Certificate]]]:
+    """Chains that do not hold, by what is wrong."""
+    one, two, three, four = a_chain_that_got_a_key()
+    first, second, third = a_chain(3)
+    strange = a_certificate(key=Ed25519PrivateKey.generate())
+    other = a_certificate(1, None, a_range(9), key=None)
+    return [
+        ("no one is signed", [one, two]),
+        ("one after a signed one", [first, a_certificate(2, first, key=None)]),
+        ("one between", [first, (it := a_certificate(2, first, key=None)), a_certificate(3, it)]),
+        ("the first signed one follows another", [one, a_certificate(2, None, key=None), three]),
+        ("another in the place of one", [other, two, three, four]),
+        ("other ranges in one", [Certificate(one.line, one.range_lines[::-1]), two, three, four]),
+        ("one missing before the first signed one", [one, three, four]),
+        ("the first signature taken away", [stripped(first), second, third]),
+        ("the first signature after unsigned ones taken away", [one, two, stripped(three), four]),
+        ("all signatures but the last one taken away", [stripped(first), stripped(second), third]),
+        ("a signature of another key taken away", [stripped(strange), a_certificate(2, strange)]),
+        ("one beside its own signed one", [stripped(first), first, second]),
+    ]
+
+
+def test_what_is_signed_after_unsigned_ones_holds() -> None:
+    chain = a_chain_that_got_a_key()
+
+    assert not faults(*chain)
+    assert not faults_of_present(chain, KEY.public_key())
+    assert unsigned_beginning(chain, KEY.public_key()) == chain[:2]
+    assert unsigned_beginning(a_chain(3), KEY.public_key()) == []
+    assert unsigned_beginning(chain, None) == []
+
+
+def test_an_unsigned_one_elsewhere_is_a_fault() -> None:
+    for why, chain in chains_with_an_unsigned_one():
+        assert faults_of_chain(chain, KEY.public_key()), why
+        if "missing" not in why:
+            assert faults_of_present(chain, KEY.public_key()), why
+
+
 def checked_outside(command: list[str], folder: Path, chain: list[Certificate]) -> tuple[int, str]:
     (folder / "public.pem").write_bytes(PUBLIC)
-    files = [folder / f"{one.header.serial}.jsonl" for one in chain]
+    files = [folder / f"{at}.jsonl" for at in range(len(chain))]
     for file, one in zip(files, chain, strict=True):
         file.write_bytes(one.content())
     whole = [*command, str(folder / "public.pem"), *map(str, files)]
@@ -219,6 +277,10 @@ def test_checkers_that_know_only_the_format_agree(command: list[str], tmp_path: 
     assert checked_outside(command, tmp_path, [one, two, three])[0] == 0
     status, text = checked_outside(command, tmp_path, [three, a_certificate(4, three, pruned=two)])
     assert (status, "pruned until" in text.lower()) == (0, True)
+    status, text = checked_outside(command, tmp_path, a_chain_that_got_a_key())
+    assert (status, text.lower().count("proves nothing")) == (0, 2)
+    for why, wrong in chains_with_an_unsigned_one():
+        assert checked_outside(command, tmp_path, wrong)[0] == 1, why
     for wrong, said in (
         ([again, two, three], "root"),
         ([one, changed(two, run="forged"), three], "signature"),

@@ -209,7 +209,7 @@ class TestThePage:
                 "orders-0 -> eu.orders-0 stopped at offset 7: too large. Raise max.message.bytes.",
                 "old: fewer partitions. Add 3.",
                 "Expected, and not true: nothing lies between our records that the ledger does not have",
-                "Find the other producer.",
+                "What to do: Find the other producer.",
                 "orders-3 [100, 200): 4 records of another producer",
                 "What was checked",
                 "What happened to the offsets",

@@ -243,6 +243,29 @@ def test_a_run_that_changed_all_that_it_was_to_change_is_published(
     assert ended(run, monkeypatch).publish().problems.unapplied == ()
 
 
+@pytest.mark.parametrize(
+    ("marked", "told"), [("mirror", "mirror"), ("verify", "verify"), ("sync_topics", "")]
+)
+def test_the_report_names_the_step_that_was_marked_and_has_made_nothing(
+    run: Run, monkeypatch: pytest.MonkeyPatch, marked: str, told: str
+) -> None:
+    ended(run, monkeypatch)
+    if not told:
+        with pytest.raises(RuntimeError), run._folder.step("plan"):
+            raise RuntimeError("No broker answers.")
+    run._folder.forget(marked)
+
+    with pytest.raises(FerryError) as raised:
+        run.publish()
+
+    report = run.report()
+    assert report is not None
+    assert report.state == "failed"
+    sentences = report.problems.step_failures.get(marked, ())
+    assert sentences == ((str(raised.value),) if told else ())
+    assert all("Its task was marked or killed" in sentence for sentence in sentences)
+
+
 @pytest.mark.parametrize("unapplied", [(), ("orders: retention.ms could not be set.",)])
 def test_the_ids_of_schemas_are_kept_until_a_run_has_succeeded(
     flow: Flow, monkeypatch: pytest.MonkeyPatch, unapplied: tuple[str, ...]

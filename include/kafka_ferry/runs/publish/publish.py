@@ -30,6 +30,7 @@ from kafka_ferry.report.run_report import (
 from kafka_ferry.report.summary import summarise
 from kafka_ferry.runs.publish.measures import measure_run
 from kafka_ferry.runs.publish.prometheus import export_to_prometheus
+from kafka_ferry.runs.state.ended_steps import unended_step
 from kafka_ferry.runs.state.run_folder import REPORT, REPORT_DATA, Reconciliation
 from kafka_ferry.runs.sync_topics.schemas import keep_late_schemas
 from kafka_ferry.runs.verify.verdict import with_groups
@@ -70,7 +71,7 @@ def publish_run(run: RunContext, steps: Sequence[str]) -> RunReport:
         times=RunTimes(plan.at, now_ms(), {step: record.seconds for step, record in ended.items()}),
         counts=counts,
         topics=_topics(plan, counts),
-        problems=_problems(plan, ended, reconciliation.verdict),
+        problems=_problems(run, plan, ended, reconciliation.verdict, steps),
         proof=_proof(run, reconciliation, groups),
         groups=groups,
         window=plan.options.window,
@@ -173,10 +174,17 @@ def _topics(plan: Plan, counts: RunCounts) -> RunTopics:
     )
 
 
-def _problems(plan: Plan, ended: Mapping[str, StepRecord], verdict: Verdict | None) -> RunProblems:
+def _problems(
+    run: RunContext,
+    plan: Plan,
+    ended: Mapping[str, StepRecord],
+    verdict: Verdict | None,
+    steps: Sequence[str],
+) -> RunProblems:
+    unended = unended_step(run, steps, len(plan.shards))
     return RunProblems(
         failures=tuple(chain.from_iterable(record.failures for record in ended.values())),
-        step_failures=other_errors(ended, verdict),
+        step_failures={**unended, **other_errors(ended, verdict)},
         refused=plan.remarks.refused,
         unapplied=plan.remarks.unapplied,
         group_failures=ended[_GROUPS_STEP].other_errors if _GROUPS_STEP in ended else (),

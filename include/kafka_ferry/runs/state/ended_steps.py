@@ -23,13 +23,36 @@ def require_ended(run: RunContext, step: str, shards: int = 0) -> None:
     record = run.folder.step_record(step)
     if record and (failure := record.failure):
         raise failure
+    if error := _unended(run, step, shards):
+        raise error
+
+
+def unended_step(run: RunContext, steps: Sequence[str], shards: int) -> dict[str, tuple[str, ...]]:
+    """The first of the steps that has not ended, with a sentence; empty where one before it has failed.
+
+    Args:
+        run: the run.
+        steps: its steps, in their order.
+        shards: how many ``mirror`` has.
+    """
+    for step in steps:
+        record = run.folder.step_record(step)
+        if record and record.failure:
+            break
+        if error := _unended(run, step, shards if step == "mirror" else 0):
+            return {step: (str(error),)}
+    return {}
+
+
+def _unended(run: RunContext, step: str, shards: int) -> FerryError | None:
     for shard in range(shards) if shards else (None,):
-        if (record if shard is None else run.folder.step_record(step, shard)) is None:
-            raise FerryError(
+        if run.folder.step_record(step, shard) is None:
+            return FerryError(
                 f"The step {StepPart(step, shard)} of the run {run.run_id} has not ended.",
-                advice="It was marked, or another process does the steps of a run with this id: let that one end. "
-                "Then repeat the step, or the whole run.",
+                advice="Its task was marked or killed, or another process does the steps of a run with this id: let "
+                "that one end. Then clear the task with those after it, or repeat the whole run.",
             )
+    return None
 
 
 def require_all_ended(run: RunContext, steps: Sequence[str], shards: int) -> None:

@@ -15,6 +15,7 @@ from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.verify.expectations.judge import Terms, judge_groups, unjudged_groups
 from kafka_ferry.verify.expectations.user_expectations import own_expectations
 from kafka_ferry.verify.groups import GroupRow, group_rows
+from kafka_ferry.verify.verdict import advice_on
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,12 +51,11 @@ def raise_unproved(run: RunContext, verdict: Verdict) -> NoReturn:
     Raises:
         VerificationFailed: naming what is not proved.
     """
-    advice = dict.fromkeys(one.advice for one in verdict.expectations if one.failed and one.advice)
     raise VerificationFailed(
         f"{run.flow.name}, run {run.run_id}, is not proved complete:",
         details=(
             *verdict.failures[:_MAX_FAILURES_SHOWN],
-            *(f"What to do: {sentences}" for sentences in advice),
+            *advice_on(one for one in verdict.expectations if one.failed),
         ),
     )
 

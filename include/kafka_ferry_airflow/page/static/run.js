@@ -97,7 +97,8 @@ const Expectations = ({ checks }) =>
       h(C.HStack, { as: "li", key: `${check.table} ${check.name}`, alignItems: "flex-start", gap: 2 },
         h(Shape, { name: check.success ? "check" : check.severity === "warning" ? "alert" : "cross", mt: 0.5, color: check.success ? "success.fg" : check.severity === "warning" ? "warning.fg" : "failed.fg" }),
         h(C.Box, { minW: 0 }, h(C.VisuallyHidden, null, check.success ? "True: " : "Not true: "), check.name,
-          check.success ? null : h(C.Text, { color: "fg.muted", overflowWrap: "anywhere" }, check.raised ?? check.unexpected.slice(0, 3).join(" "))))));
+          check.success ? null : h(C.Text, { color: "fg.muted", overflowWrap: "anywhere" }, check.raised ?? check.unexpected.slice(0, 3).join(" ")),
+          check.success || !check.advice ? null : h(C.Text, { color: "fg.muted" }, `What to do: ${check.advice}`)))));
 
 const WIDE = [
   { key: "topic", title: "Topic", breaks: "6rem", show: (row) => h(C.Span, { title: `on the target: ${row.remote_topic}` }, row.topic, h(Below, null, `partition ${row.partition}, ${number(row.start)} to ${number(row.end)}`, counted(row.reasons).map((reason) => `, ${reason}`))) },

@@ -182,6 +182,11 @@ def test_a_range_fails_just_the_expectation_that_it_violates(changes, name, sent
         ),
         ({"exposed": 60}, STARTS_THERE, "eu.orders still shows 60 offsets before its start"),
         ({"planned_end": 250}, COVERED, "planned [100, 250), covered [100, 200)"),
+        (
+            {"planned_start": 90},
+            COVERED,
+            "planned [90, 200), covered [100, 200), and the position is 200 already",
+        ),
     ],
 )
 def test_a_partition_fails_just_the_expectation_that_it_violates(changes, name, sentence) -> None:

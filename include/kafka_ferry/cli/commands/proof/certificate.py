@@ -9,8 +9,9 @@ import typer
 
 from kafka_ferry.cli.certificate_view import (
     certificate_json,
+    certificates_text,
     checked_json,
-    intervals,
+    held,
     not_looked_at,
     show_certificate,
     show_certificates,
@@ -25,6 +26,7 @@ from kafka_ferry.clock import moment_text
 from kafka_ferry.config.options.certificates import CERTIFICATES_KEY
 from kafka_ferry.config.types.values import whole_number
 from kafka_ferry.errors import InputError
+from kafka_ferry.verify.counts import count
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -151,8 +153,12 @@ def check(
 
     Exits with 7 if anything is wrong, and names it.
     """
-    from kafka_ferry.certificates import CertificateError
-    from kafka_ferry.runs.certificates import faults_of, find_certificates, read_back
+    from kafka_ferry.runs.certificates import (
+        faults_of,
+        find_certificates,
+        read_back,
+        require_no_fault,
+    )
 
     chosen = one_flow_within(timeout, config, flow)
     requested = list(map(place_of, places or ()))
@@ -161,16 +167,15 @@ def check(
     faults = list(faults_of(chosen, certificates, key))
     read = list(read_back(chosen, certificates, requested)) if requested else []
     faults += [f"{one.certificate}, {one.name}: {one.fault}" for one in read if one.fault]
-    if faults:
-        raise CertificateError(f"The certificates of {chosen.name} do not hold:", details=faults)
+    require_no_fault(chosen, certificates, key, faults)
     if as_json:
         show_json([checked_json(certificates.all, read, key)], several=False)
         return
-    first, last = (certificates.all[at].header for at in (0, -1))
-    ranges = sum(one.header.ranges for one in certificates.all)
+    holding = held(certificates.all, key)
+    ranges = count(sum(one.header.ranges for one in holding), "range")
     out.print(
-        f"certificates {first.serial} to {last.serial} of {chosen.name} hold: their {ranges:,} ranges are in "
-        "the ledger, and each certificate follows the one before it"
+        f"{certificates_text(holding)} of {chosen.name} hold{'s' * (len(holding) == 1)}: {ranges} in the ledger, and "
+        "each certificate follows the one before it"
     )
     for one in read:
         sentence = (
@@ -205,13 +210,14 @@ def export(
     pem = _pem(public_key) if public_key else _own_pem(chosen)
     key = _key(pem, str(public_key or CERTIFICATES_KEY))
     done = export_certificates(chosen, window, folder, key, pem)
-    serials = [one.header.serial for one in done.certificates]
-    out.print(f"{folder}: certificates {serials[0]} to {serials[-1]} of {chosen.name}")
+    out.print(f"{folder}: {certificates_text(done.certificates)} of {chosen.name}")
     out.print(f"page:     {folder / PAGE}")
     if done.asked_at < window.until_ms:
         warn(
             f"--to {until} is still to come: records after {moment_text(done.asked_at)} are not in it."
         )
+    if done.unsigned:
+        warn(done.unsigned_text)
     for name in done.gone:
         warn(f"{name} is gone from the source: which of its records are of these dates is unknown.")
     for copy in done.former:
@@ -237,6 +243,7 @@ def restore(
 
     Exits with 7 if one of those that are there does not hold, and changes nothing then.
     """
+    from kafka_ferry.certificates.chain import intervals
     from kafka_ferry.runs.certificates import find_certificates, restore_certificates
 
     chosen = one_flow_within(timeout, config, flow)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_ferry.config.client.jaas import JAAS
@@ -151,7 +152,7 @@ def _require_own(cache: str) -> None:
     if kind not in ("", "FILE", "DIR"):
         return
     # A link's owner says where it leads.
-    owners = {os.lstat(place).st_uid, os.stat(place).st_uid}
+    owners = {Path(place).lstat().st_uid, Path(place).stat().st_uid}
     if not owners <= {os.geteuid(), 0}:
         reason = "it belongs to another user of this machine, who could have put any tickets there"
         raise PermissionError(errno.EPERM, reason)

@@ -86,7 +86,8 @@ def _endless(flow: Flow, change: QuotaChange) -> Note:
     )
     return Note(
         "",
-        f"{quota_name(change.entity, change.key)}: {source}, {target}, which stays: quotas without a limit are not synced.",
+        f"{quota_name(change.entity, change.key)}: {source}, {target}, which stays: quotas without a limit are not "
+        "synced.",
     )
 
 

@@ -48,7 +48,7 @@ def with_configs(topic: Topic, entries: Mapping[str, Any]) -> Topic:
     for name in entries:
         if not _NAME.fullmatch(name):
             raise FerryError(
-                f"A broker says that {topic.name} has the config {excerpt(name)!r}, which is no config's name."
+                f"A broker says that {topic.name} has the config {excerpt(name)}, which is no config's name."
             )
     values = {
         name: canonical(name, entry.value)

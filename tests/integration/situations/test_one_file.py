@@ -11,6 +11,7 @@ from kafka_ferry.errors import ConfigError
 from kafka_ferry.runs import Run
 from tests.support.records.builders import Record
 from tests.support.runs.pair import Pair
+from tests.support.runs.proof import NO_SPARK
 
 
 def in_folder(flow: Flow, folder: Path, *topics: str) -> Flow:
@@ -45,3 +46,19 @@ def test_a_second_file_with_other_topics_is_refused_and_one_that_was_moved_is_no
     begun(moved.model_copy(update={"topics": (orders, payments)}), "run-4")
     with pytest.raises(ConfigError, match=r"moved/flow\.yaml"):
         Run(first, "run-5").plan()
+
+
+def test_a_repeated_run_copies_no_topic_that_the_file_leaves_out_by_now(pair: Pair) -> None:
+    orders, payments = (pair.topic(it, [Record(b"k", b"v")]) for it in ("orders", "payments"))
+    flow = pair.flow([orders, payments], writers=1)
+    Run(flow, "run-1").plan()
+    plan = Run(flow, "run-1").sync_topics()
+
+    changed = flow.model_copy(update={"topics": (orders,)})
+
+    leaves_out = f"topics: leaves out {payments} .* which the run run-1 was to copy"
+    with pytest.raises(ConfigError, match=leaves_out) as caught:
+        Run(changed, "run-1").sync_topics()
+    assert "clear plan" in caught.value.advice
+    with pytest.raises(ConfigError, match=leaves_out):
+        Run(changed, "run-1").mirror(NO_SPARK, expected=plan.digest)

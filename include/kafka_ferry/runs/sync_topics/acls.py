@@ -76,7 +76,7 @@ def apply_access(run: RunContext, plan: Plan) -> list[str]:
     granting = _Granting(flow, plan.run, plan.source_cluster_id, plan.access, applied)
     sentences: list[str] = []
     # Changes are only safe with what was there when they were planned, and a run can be repeated long afterwards.
-    for kind in run.ledger.access_changed_since(plan.ledger_end, but_by=plan.run):
+    for kind in sorted(run.ledger.access_changed_since(plan.ledger_end, but_by=plan.run)):
         name, fields = _PLANNED[kind]
         if getattr(plan.access, fields[0]):
             sentences.append(

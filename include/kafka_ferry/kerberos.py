@@ -7,8 +7,10 @@ of the process is set, so that logins of several principals stand side by side.
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_ferry.config.client.jaas import JAAS
@@ -62,16 +64,10 @@ def credentials_for(login: KerberosLogin) -> Any:
     gssapi = gssapi_package(login)
     if login.uses_cache:
         try:
-            return _acquire(gssapi, login, {"ccache": f"FILE:{login.cache}"} if login.cache else {})
-        except gssapi.exceptions.GSSError as error:
+            return _from_cache(gssapi, login)
+        except AccessDenied:
             if not login.key_tab:
-                where = login.cache or "the default ticket cache"
-                advice = (
-                    "Get tickets there (kinit), or use a key tab (useKeyTab, keyTab, principal)."
-                )
-                whose = f" of {login.principal}" if login.principal else ""
-                reason = f"{login.origin}: {where} holds no valid tickets{whose}: {_reason(error)}."
-                raise AccessDenied(reason, advice=advice) from None
+                raise
     try:
         return _by_key(gssapi, login)
     except gssapi.exceptions.GSSError as error:
@@ -110,6 +106,56 @@ def kerberos_fault(error: Any, doing: str, login: KerberosLogin) -> FerryError:
         return AccessDenied(reason, advice=advice)
     advice = _ADVICE.get(code, f"Check principal and keyTab in {JAAS}. {_REALM}")
     return AccessDenied(f"{doing}: {_reason(error)}.", advice=advice)
+
+
+def _from_cache(gssapi: ModuleType, login: KerberosLogin) -> Any:
+    """The credentials of the login's ticket cache.
+
+    Raises:
+        AccessDenied: it has no tickets of the login that are valid, or another user has made it.
+    """
+    cache = _cache_name(gssapi, login)
+    # Of a default one that is a collection, Kerberos takes the cache that has tickets.
+    is_file = cache.rpartition(":")[0] in ("", "FILE")
+    try:
+        _require_own(cache)
+        return _acquire(gssapi, login, {"ccache": cache} if is_file else {})
+    except OSError as error:
+        reason = error.strerror
+    except gssapi.exceptions.GSSError as error:
+        reason = _reason(error)
+    where = login.cache or f"the default ticket cache ({cache})"
+    whose = f" of {login.principal}" if login.principal else ""
+    raise AccessDenied(
+        f"{login.origin}: {where} holds no valid tickets{whose}: {reason}.",
+        advice="Get tickets there (kinit), or use a key tab (useKeyTab, keyTab, principal).",
+    )
+
+
+def _cache_name(gssapi: ModuleType, login: KerberosLogin) -> str:
+    """The login's ticket cache as Kerberos names it, such as ``FILE:/tmp/krb5cc_1000``."""
+    if login.cache:
+        return f"FILE:{login.cache}"
+    return str(os.fsdecode(gssapi.raw.krb5_ccache_name(None)))
+
+
+def _require_own(cache: str) -> None:
+    """Check that tickets may be taken from a cache.
+
+    The default one lies in a folder for all users. Where ``kinit`` has not made it yet, another user could: with
+    tickets of another principal, or with a key to pass for a broker by.
+
+    Raises:
+        OSError: it is not there, or belongs to another user.
+    """
+    kind, _, place = cache.rpartition(":")
+    if kind not in ("", "FILE", "DIR"):
+        return
+    # A link's owner says where it leads.
+    owners = {Path(place).lstat().st_uid, Path(place).stat().st_uid}
+    if not owners <= {os.geteuid(), 0}:
+        reason = "it belongs to another user of this machine, who could have put any tickets there"
+        raise PermissionError(errno.EPERM, reason)
 
 
 def _by_key(gssapi: ModuleType, login: KerberosLogin) -> Any:

@@ -122,7 +122,10 @@ class ClusterControl:
                 if name not in configs:
                     raise ClusterUnreachable(f"{self.alias} does not know {name} everywhere yet.")
                 topic = Topic(name, topic_id, len(replicas), replicas=replicas)
-                topics[name] = with_configs(topic, configs[name])
+                try:
+                    topics[name] = with_configs(topic, configs[name])
+                except FerryError as error:
+                    refused[name] = error
             if sum(topic.partitions for topic in topics.values()) > partitions_max:
                 break
         return topics, refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -15,9 +16,14 @@ from confluent_kafka.admin import (
 )
 
 from kafka_ferry.config.types.topic_configs import canonical
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model.changes import ConfigChange
 from kafka_ferry.model.cluster_state import Topic
+from kafka_ferry.printable import excerpt
 
+# Kafka knows some thirty, and vendors a few more. Each that the target does not know costs a request.
+_MOST: Final = 500
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _OF_TOPIC: Final = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 # Brokers before 1.1 only say whether a value is the default; any other value is the topic's own.
 _UNKNOWN: Final = ConfigSource.UNKNOWN_CONFIG.value
@@ -30,7 +36,20 @@ _OF_BROKERS: Final = frozenset(
 
 
 def with_configs(topic: Topic, entries: Mapping[str, Any]) -> Topic:
-    """The topic with its configs by a broker's answer, confluent-kafka's ``ConfigEntry`` by name."""
+    """The topic with its configs by a broker's answer, confluent-kafka's ``ConfigEntry`` by name.
+
+    Raises:
+        FerryError: no broker of Kafka's gives such an answer.
+    """
+    if len(entries) > _MOST:
+        raise FerryError(
+            f"A broker says that {topic.name} has {len(entries):,} configs; {_MOST:,} are read."
+        )
+    for name in entries:
+        if not _NAME.fullmatch(name):
+            raise FerryError(
+                f"A broker says that {topic.name} has the config {excerpt(name)}, which is no config's name."
+            )
     values = {
         name: canonical(name, entry.value)
         for name, entry in entries.items()

@@ -35,7 +35,7 @@ from kafka_ferry.ledger.synced import (
     stored_synced,
 )
 from kafka_ferry.ledger.topic import entries_with_producers
-from kafka_ferry.model.changes import Applied
+from kafka_ferry.model.changes import ACCESS_KINDS, Applied
 from kafka_ferry.model.cluster_state import Mark, Topic
 from kafka_ferry.model.positions import Position, ProducerState
 from kafka_ferry.model.ranges import TopicPartition
@@ -287,11 +287,12 @@ class LedgerTable(Projection):
         rows = self.read(written, ["applied"])
         return frozenset(fold_applied(rows["applied"].to_pylist()).configs)
 
-    def has_acls_since(self, ledger_offset: int, *, but_by: str) -> bool:
-        """Whether another run than ``but_by`` has created or deleted ACLs after ``ledger_offset``."""
+    def access_changed_since(self, ledger_offset: int, *, but_by: str) -> frozenset[str]:
+        """Which of ``ACCESS_KINDS`` another run than ``but_by`` has changed after ``ledger_offset``."""
         written = (pc.field("type") == "applied") & _by_others_since(ledger_offset, but_by)
-        rows = self.read(written, ["applied"])
-        return any(json.loads(row)["acls"] for row in rows["applied"].to_pylist())
+        rows = self.read(written, ["applied"])["applied"].to_pylist()
+        entries = [json.loads(row) for row in rows]
+        return frozenset(kind for kind in ACCESS_KINDS if any(entry[kind] for entry in entries))
 
     def verified_through(self) -> int:
         """The ledger offset before which every range was verified."""

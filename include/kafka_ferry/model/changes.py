@@ -16,6 +16,9 @@ from kafka_ferry.model.rights import EVERY
 EVERYBODY: Final = "User:*"
 """The principal of an ACL that applies to all principals."""
 
+ACCESS_KINDS: Final = ("acls", "quotas", "users")
+"""Who may do what: the fields of ``Applied`` for it."""
+
 _PARTITIONS_SHOWN: Final = 5
 
 

@@ -26,7 +26,7 @@ from kafka_ferry.runs.run_plan import own_topics, plan_run
 from kafka_ferry.runs.state.ended_steps import require_all_ended, require_ended
 from kafka_ferry.runs.state.file_digests import record_prepared, require_prepared, require_same
 from kafka_ferry.runs.state.history import read_history
-from kafka_ferry.runs.state.one_file import is_moved
+from kafka_ferry.runs.state.one_file import is_moved, require_selected
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import STEPS, Reconciliation
 from kafka_ferry.runs.state.step_time import step_time
@@ -264,6 +264,7 @@ class Run:
                 require_prepared(self._context, plan)
             if plan.is_idle_backfill:
                 return plan
+            require_selected(self.flow, plan)
             target = ClusterControl(self.flow.target)
             for error in target.create_topics(own_topics(self.flow)).values():
                 raise error

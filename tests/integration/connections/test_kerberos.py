@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import logging
+import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -275,6 +276,28 @@ def test_tickets_of_a_cache_are_used(realm: Realm, tmp_path: Path) -> None:
     kinit(realm, "bob/ferry", cache)
     with pytest.raises(AccessDenied, match=f"{cache} holds no valid tickets of ann@FERRY.TEST"):
         ask(way)
+
+
+@pytest.mark.parametrize("is_default", [True, False])
+def test_tickets_that_another_user_has_put_there_let_nobody_in(
+    is_default: bool, realm: Realm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The default cache lies in a folder for all users, where kinit may not have made it yet."""
+    cache = tmp_path / "krb5cc_1000"
+    kinit(realm, "ann", cache)
+    if os.geteuid() == 0:
+        os.chown(cache, 12345, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    monkeypatch.setenv("KRB5CCNAME", str(cache))
+    options = "useTicketCache=true" if is_default else f'useTicketCache=true ticketCache="{cache}"'
+    way = realm.from_source | {"sasl.jaas.config": f"{MODULE} required {options};"}
+    with pytest.raises(AccessDenied, match="holds no valid tickets: it belongs to another user"):
+        ask(way)
+
+    key = f'useKeyTab=true keyTab="{realm.key_tabs["ann"]}" principal="ann@{REALM}"'
+    tickets = realm.kdc.issued("ann")
+    ask(way | {"sasl.jaas.config": f"{MODULE} required {options} {key};"})
+    assert realm.kdc.issued("ann") > tickets
 
 
 def test_expired_tickets_are_told_and_a_key_tab_takes_their_place(

@@ -60,3 +60,19 @@ def test_a_file_that_was_moved_is_the_flows_after_a_run_with_nothing_new(pair: P
     assert this.mirror(NO_SPARK) == ()
     more = moved.model_copy(update={"topics": (orders, payments)})
     assert Run(more, "run-3").plan().ranges
+
+
+def test_a_repeated_run_copies_no_topic_that_the_file_leaves_out_by_now(pair: Pair) -> None:
+    orders, payments = (pair.topic(it, [Record(b"k", b"v")]) for it in ("orders", "payments"))
+    flow = pair.flow([orders, payments], writers=1)
+    Run(flow, "run-1").plan()
+    plan = Run(flow, "run-1").sync_topics()
+
+    changed = flow.model_copy(update={"topics": (orders,)})
+
+    leaves_out = f"topics: leaves out {payments} .* which the run run-1 was to copy"
+    with pytest.raises(ConfigError, match=leaves_out) as caught:
+        Run(changed, "run-1").mirror(NO_SPARK, expected=plan.digest)
+    assert "clear plan" in caught.value.advice
+    with pytest.raises(ConfigError, match=leaves_out):
+        Run(changed, "run-1").sync_topics()

@@ -614,3 +614,45 @@ def test_a_quota_that_another_client_changes_after_the_plan_waits_for_the_next(
 
     assert f"another client has changed {RATE}" in said
     assert quotas_of(pair.backup)[client, RATE] == 5
+
+
+# A run that is repeated after newer ones
+
+
+@pytest.fixture
+def anna(pair: Pair) -> Iterator[str]:
+    """A SCRAM user of the source."""
+    name = pair.unique("anna")
+    add_user(pair.primary, name, "a password", iterations=5000)
+    yield name
+    for broker in (pair.primary, pair.backup):
+        if name in users_of(broker):
+            remove_user(broker, name)
+
+
+def test_a_repeated_run_gives_no_access_that_a_newer_one_has_taken_away(
+    pair: Pair, topic: str, client: Entity, anna: str
+) -> None:
+    passwords = pair.folder / "passwords.properties"
+    options = {"sync_scram_users_enabled": True, "scram_passwords_file": str(passwords)}
+    flow = quota_flow(pair, topic, **options)
+    passwords.write_text(f"{anna}=a password\n")
+    acl = f"topic {topic}: {anna} ALLOW READ"
+    allow(pair.primary, acl)
+    set_quota(pair.primary, client, RATE, 1024)
+    plan_now(flow, "run-1")
+    wait_until(lambda: anna in users_of(pair.backup))
+    forget(pair.primary, acl)
+    set_quota(pair.primary, client, RATE, None)
+    remove_user(pair.primary, anna)
+    plan_now(flow, "run-2")
+    wait_until(lambda: anna not in users_of(pair.backup))
+
+    unapplied = Run(flow, "run-1").sync_topics().remarks.unapplied
+
+    assert anna not in users_of(pair.backup)
+    assert (client, RATE) not in quotas_of(pair.backup)
+    assert not acls_on(pair.backup, remote(flow, topic))
+    assert sorted(said.partition(" since ")[0] for said in unapplied) == [
+        f"Another run has changed {kind}" for kind in ("ACLs", "SCRAM users", "client quotas")
+    ]

@@ -31,6 +31,7 @@ from kafka_ferry.model import RunOptions, TopicPartition, Window
 from kafka_ferry.runs import Repair, Run
 from kafka_ferry.runs.certificates import ReadBack, faults_of, find_certificates, read_back
 from kafka_ferry.runs.mirror.mirror import Copying
+from kafka_ferry.runs.publish import certify as certify_module
 from kafka_ferry.runs.state.certificate_files import save_file
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_context import RunContext
@@ -54,6 +55,8 @@ from tests.support.runs.pair import Pair, Unique
 from tests.support.runs.proof import NO_SPARK, prove, report_of, verified
 
 pytestmark = pytest.mark.usefixtures("without_spark")
+# Without what Spark has set for its own workers.
+PYTHON = [sys.executable, "-E"]
 
 
 @pytest.fixture
@@ -107,6 +110,24 @@ def test_runs_leave_a_chain_of_signed_certificates_that_the_ledger_confirms(
     assert [one.header.previous for one in found.all] == ["", *(it.digest for it in found.all[:2])]
     assert found.all[0].header.source.cluster_id == ClusterControl(flow.source).cluster_id()
     assert not faults(flow, folder)
+
+
+def test_a_run_that_is_published_again_signs_no_proof_that_is_old_by_now(
+    flow: Flow, primary: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user who may clear a task may clear it in any run."""
+    assert [certified(flow, primary, f"run-{n}") for n in (1, 2)] == [1, 2]
+
+    assert report_of(flow, "run-1").proof.certificate == 1
+
+    assert [one.header.run for one in find_certificates(flow).on_target] == ["run-1", "run-2"]
+    state = flow_state(flow).folder("certificates")
+    state.delete(["00000001.jsonl"])
+    monkeypatch.setattr(certify_module, "now_ms", lambda: now_ms() + 2 * 86_400_000)
+    with pytest.raises(CertificateError, match="proof is more than a day old") as raised:
+        report_of(flow, "run-1")
+    assert "Clear verify and publish" in raised.value.advice
+    assert [one.header.run for one in find_certificates(flow).on_target] == ["run-1", "run-2"]
 
 
 def test_a_certificate_names_who_approved_the_plan(flow: Flow, primary: KafkaCluster) -> None:
@@ -567,7 +588,7 @@ def test_a_range_is_read_back_without_kafka_ferry(pair: Pair, flow: Flow) -> Non
     (pair.folder / "1.jsonl").write_bytes(one.content())
 
     def checked(*more: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "docs/examples/check_range.py", str(pair.folder / "public.pem")]
+        command = [*PYTHON, "docs/examples/check_range.py", str(pair.folder / "public.pem")]
         command += [
             str(pair.folder / "1.jsonl"),
             f"{topic}-0:7",
@@ -621,7 +642,7 @@ def test_a_copy_that_was_given_up_is_proved_by_no_certificate_and_named(
     file.write_bytes(one.content())
 
     def example(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, f"docs/examples/{name}.py", pem, str(file), *arguments]
+        command = [*PYTHON, f"docs/examples/{name}.py", pem, str(file), *arguments]
         return subprocess.run(
             command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=120
         )
@@ -667,7 +688,7 @@ def test_of_two_ranges_the_one_that_has_the_record_is_read_back(pair: Pair, flow
     assert told.note == "3 records have expired: its digest cannot be compared."
     file = pair.folder / "1.jsonl"
     file.write_bytes(found.all[0].content())
-    command = [sys.executable, "docs/examples/check_range.py", str(pair.folder / "public.pem")]
+    command = [*PYTHON, "docs/examples/check_range.py", str(pair.folder / "public.pem")]
     command += [str(file), f"{topic}-0:7", "--target", pair.backup.bootstrap]
     read = subprocess.run(
         command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=120

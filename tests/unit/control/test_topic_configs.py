@@ -6,6 +6,7 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigSource
 
 from kafka_ferry.control.topic_configs import to_alter, with_configs
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model.changes import ConfigChange
 from kafka_ferry.model.cluster_state import Topic
 
@@ -46,6 +47,20 @@ def test_a_config_belongs_where_its_value_comes_from_and_nowhere_if_it_is_not_to
 def test_a_config_without_a_value_is_none() -> None:
     found = with_configs(TOPIC, {"a": entry("a", ConfigSource.DYNAMIC_TOPIC_CONFIG, None)})
     assert (found.configs, found.overrides) == ({}, frozenset())
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[""], ["a\nb"], ["a\0b"], ["\x1b[31m"], ["x" * 250], [f"x.{number}" for number in range(501)]],
+    ids=["none", "line end", "NUL", "escape", "long", "many"],
+)
+def test_configs_that_no_broker_of_kafkas_has_are_refused_with_their_topic(
+    names: list[str],
+) -> None:
+    entries = {name: entry(name, ConfigSource.DYNAMIC_TOPIC_CONFIG) for name in names if name}
+    entries |= {"": entry("a", ConfigSource.DYNAMIC_TOPIC_CONFIG)} if "" in names else {}
+    with pytest.raises(FerryError, match="A broker says that orders has"):
+        with_configs(TOPIC, entries)
 
 
 def test_only_what_differs_is_sent() -> None:

@@ -11,11 +11,15 @@ is the flow's own                  none                is deleted
 was set or deleted by another      another             is drift: reported, and kept or set as on the
 client                                                 source by ``on.config.drift``
 was set by another client          none                nothing: it is not the flow's, or no longer
+any                                infinite or NaN     is reported, and kept: no plan and no ledger
+                                                       holds such a number
+infinite or NaN                    another             is reported, and kept
 =================================  ==================  =============================================
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -50,6 +54,9 @@ def quota_steps(
             yield QuotaEnd(*what)
         if value == now:
             continue
+        if value is not None and not all(map(math.isfinite, (value, now or 0))):
+            yield _endless(flow, change)
+            continue
         if now in applied.quotas.get(what, _NEVER_SET):
             yield change
         elif value is not None:
@@ -66,6 +73,21 @@ def _drift(flow: Flow, change: QuotaChange) -> Note:
         "",
         f"{quota_name(change.entity, change.key)}: {flow.source.alias} has {wanted}, "
         f"{flow.target.alias} {has}, changed by another client. It {becomes} (on.config.drift).",
+    )
+
+
+def _endless(flow: Flow, change: QuotaChange) -> Note:
+    source, target = (
+        f"{alias} has {'none' if value is None else value}"
+        for alias, value in (
+            (flow.source.alias, change.value),
+            (flow.target.alias, change.before),
+        )
+    )
+    return Note(
+        "",
+        f"{quota_name(change.entity, change.key)}: {source}, {target}, which stays: quotas without a limit are not "
+        "synced.",
     )
 
 

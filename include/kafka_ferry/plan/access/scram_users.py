@@ -7,6 +7,7 @@ created with a password from a file.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.types.principal_mapping import principal_rules
@@ -14,6 +15,10 @@ from kafka_ferry.model.changes import Applied, UserChange
 from kafka_ferry.model.cluster_state import Access
 from kafka_ferry.model.remarks import Note
 from kafka_ferry.plan.access.acls import own_principals
+
+# org.apache.kafka.controller.ScramControlManager. A client has to compute them, and a source that lies could ask for
+# two thousand million.
+_ITERATIONS: Final = range(4096, 16384 + 1)
 
 
 def user_steps(flow: Flow, access: Access, applied: Applied) -> Iterator[UserChange | Note]:
@@ -28,8 +33,17 @@ def user_steps(flow: Flow, access: Access, applied: Applied) -> Iterator[UserCha
     }
     missing = sorted(wanted.keys() - access.target_users.keys())
     for user, mechanism in missing:
-        if access.passwords is None or user in access.passwords:
-            yield UserChange(user, mechanism, wanted[user, mechanism], "create")
+        iterations = wanted[user, mechanism]
+        if access.passwords is not None and user not in access.passwords:
+            continue
+        if iterations in _ITERATIONS:
+            yield UserChange(user, mechanism, iterations, "create")
+        else:
+            yield Note(
+                "",
+                f"The {mechanism} user {user} of {flow.source.alias} has {iterations:,} iterations, and is not "
+                f"created: brokers take {_ITERATIONS[0]:,} to {_ITERATIONS[-1]:,}.",
+            )
     unknown = {user for user, _ in missing} - (access.passwords or set())
     if unknown and access.passwords is not None:
         yield Note(

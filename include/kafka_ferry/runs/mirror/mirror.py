@@ -26,7 +26,7 @@ from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs.plan.backfill import pin_positions
 from kafka_ferry.runs.state.file_digests import schemas_of_run
 from kafka_ferry.runs.state.known_positions import is_confirmed
-from kafka_ferry.runs.state.one_file import selection_of
+from kafka_ferry.runs.state.one_file import require_selected, selection_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,6 +64,7 @@ class Copying:
             OtherRunActive: an older one has, again and again.
         """
         _require_same_isolation(self._flow, plan)
+        require_selected(self._flow, plan)
         if shard is None or not self._has_begun():
             self.begin(plan)
         pinned = self._pin(plan, shard)

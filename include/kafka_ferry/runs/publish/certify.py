@@ -19,12 +19,17 @@ from kafka_ferry.certificates.chain import is_signed_by
 from kafka_ferry.certificates.document import CertifiedCluster, as_line
 from kafka_ferry.certificates.merkle import merkle_root
 from kafka_ferry.certificates.signature import private_key
-from kafka_ferry.clock import now_ms
+from kafka_ferry.clock import moment_text, now_ms
 from kafka_ferry.config.options.certificates import CERTIFICATES_KEY
 from kafka_ferry.ledger.queries.run_starts import isolation_levels, selection_at_start
 from kafka_ferry.runs.publish.prune_certificates import Pruning
-from kafka_ferry.runs.state.certificate_files import delete_files, newest_file, save_file
-from kafka_ferry.runs.state.file_digests import digest_of, recorded_digests, signed_files
+from kafka_ferry.runs.state.certificate_files import (
+    certificate_files,
+    delete_files,
+    newest_file,
+    save_file,
+)
+from kafka_ferry.runs.state.file_digests import digest_of, signed_digests, signed_files
 from kafka_ferry.runs.state.one_file import selection_of
 
 if TYPE_CHECKING:
@@ -43,6 +48,8 @@ if TYPE_CHECKING:
     from kafka_ferry.verify import ExpectationResult, RangeRow
 
 _CHANGED_RULE: Final = "the flow's file has changed since, and no longer has this rule"
+# Between the steps verify and publish, with all retries.
+_LONGEST_MS: Final = 24 * 60 * 60 * 1000
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +59,8 @@ def certify(
 ) -> Certificate | None:
     """Issue the certificate of a run and store it on the target and in the state folder.
 
-    A run that is published again and has proved the same keeps its certificate.
+    A run that is published again and has proved the same keeps its certificate. Where that is not there any more, a
+    proof that is old by now gets no other one: a certificate says that it was true when it was issued.
 
     Args:
         run: the run.
@@ -65,7 +73,7 @@ def certify(
 
     Raises:
         CertificateError: if the target has another certificate where the state folder's newest one was, or if what
-            the verification has left in the state folder was changed since.
+            the verification has left in the state folder was changed since, or is more than a day old.
         FerryError: if the key cannot be read, or the target does not accept it.
     """
     verdict = report.proof.verdict
@@ -74,12 +82,18 @@ def certify(
     # Of a copy that is gone, nothing was proved.
     if all(row.recount.gone for row in report.proof.ranges):
         return None
-    _require_unchanged(run, plan, reconciliation)
+    proved_at = _require_unchanged(run, plan, reconciliation)
     lines = [as_line(_range(row)) for row in report.proof.ranges]
     key, root = signing_key(run.flow), merkle_root(lines)
     public = key.public_key() if key else None
     known, pruning = newest_file(run.state), Pruning(run, public)
     deleted: list[int] = []
+    if known and known.header.issued_at >= proved_at:
+        for one in reversed(certificate_files(run.state)):
+            is_same = (one.header.run, one.header.root) == (run.run_id, root)
+            if is_same and (public is None or is_signed_by(one, public)):
+                return one
+    _require_recent(run, proved_at)
 
     def issue(stored: Certificate | None) -> Certificate:
         newest = _newest(run, stored, known, public)
@@ -102,9 +116,9 @@ def certify(
     return certificate
 
 
-def _require_unchanged(run: RunContext, plan: Plan, reconciliation: Reconciliation) -> None:
-    """Check that what is about to be signed is what the step ``verify`` has left."""
-    known = recorded_digests(run, plan.ledger_end)
+def _require_unchanged(run: RunContext, plan: Plan, reconciliation: Reconciliation) -> int:
+    """Check that what is about to be signed is what the step ``verify`` has left; returns when it did, in ms."""
+    known, proved_at = signed_digests(run, plan)
     files = signed_files(run, plan, reconciliation)
     if changed := [
         name for name, content in files.items() if known.get(name) != digest_of(content)
@@ -114,6 +128,16 @@ def _require_unchanged(run: RunContext, plan: Plan, reconciliation: Reconciliati
             "step verify has left, so no certificate is issued",
             advice="Find out who may write in the state folder. Clear verify and publish in Airflow, or run "
             "`ferry verify`, to prove the run again.",
+        )
+    return proved_at
+
+
+def _require_recent(run: RunContext, proved_at: int) -> None:
+    if now_ms() - proved_at > _LONGEST_MS:
+        raise CertificateError(
+            f"{run.flow.name}, run {run.run_id}: its proof is more than a day old ({moment_text(proved_at)}), and may "
+            "not be true any more, so no certificate is issued",
+            advice="Clear verify and publish in Airflow, or run `ferry verify`, to prove the run again.",
         )
 
 

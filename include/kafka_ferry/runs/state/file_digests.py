@@ -8,7 +8,7 @@ the step ``sync_topics`` has changed a plan, or offsets of groups are to be dele
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _PREPARED: Final = "prepared plan"
 _APPROVED_BY: Final = "approved by"
+_RECONCILIATION: Final = "reconciliation"
 
 
 def record_digests(run: RunContext, files: Mapping[str, str]) -> None:
@@ -48,12 +49,31 @@ def recorded_digests(run: RunContext, since: int) -> dict[str, str]:
     Raises:
         FerryError: if the ledger cannot be read.
     """
+    return {
+        name: digest for entry in _entries(run, since) for name, digest in entry.digests.items()
+    }
+
+
+def signed_digests(run: RunContext, plan: Plan) -> tuple[dict[str, str], int]:
+    """As ``recorded_digests``; and when the step ``verify`` has recorded what is to be signed, 0 for never.
+
+    Raises:
+        FerryError: if the ledger cannot be read.
+    """
     known: dict[str, str] = {}
+    proved_at = 0
+    for entry in _entries(run, plan.ledger_end):
+        known |= entry.digests
+        if _RECONCILIATION in entry.digests:
+            proved_at = entry.at
+    return known, proved_at
+
+
+def _entries(run: RunContext, since: int) -> Iterator[FilesEntry]:
     for _, entry in read_ledger(run.flow.target, ledger_topic(run.flow.source.alias), since):
         is_own = (entry.flow, entry.run) == (run.flow.name, run.run_id)
         if isinstance(entry, FilesEntry) and is_own:
-            known |= entry.digests
-    return known
+            yield entry
 
 
 def record_prepared(run: RunContext, plan: Plan) -> None:
@@ -134,7 +154,7 @@ def signed_files(run: RunContext, plan: Plan, reconciliation: Reconciliation) ->
     """By name, what a certificate is made from, as the step ``publish`` has read it."""
     return {
         "plan": plan.to_json(),
-        "reconciliation": reconciliation.to_json(),
+        _RECONCILIATION: reconciliation.to_json(),
         _APPROVED_BY: run.folder.approver(),
     }
 

@@ -1,4 +1,5 @@
-"""Refuses a second file of a flow: it would continue with the first one's positions, ledger and history."""
+"""Refuses a second file of a flow, which would continue with the first one's positions, ledger and history; and a plan
+that the flow's file does not cover any more."""
 
 from __future__ import annotations
 
@@ -7,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.ledger.queries.run_starts import last_run
+from kafka_ferry.plan.topics.topic_filter import select_topics
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.model import Plan
 
 
 def selection_of(flow: Flow) -> str:
@@ -53,4 +56,20 @@ def require_one_file(flow: Flow, ledger: LedgerTable) -> None:
             f"{flow.name} was run from {last.file} with other topics, by the run {last.run}",
             advice="Two files of one flow would share its positions and its ledger: give one of them "
             "another alias. If this file was moved, run it once with the topics that it had.",
+        )
+
+
+def require_selected(flow: Flow, plan: Plan) -> None:
+    """Check that a flow still selects the topics of a plan: a task of an old run may be repeated at any time.
+
+    Raises:
+        ConfigError: its file leaves one of them out by now; or as ``policy_of``.
+    """
+    _, skipped = select_topics(flow, {range_.topic for range_ in (*plan.ranges, *plan.pins)})
+    for it in skipped[:1]:
+        raise ConfigError(
+            flow.file,
+            "topics",
+            f"leaves out {it.topic} ({it.reason}), which the run {plan.run} was to copy when it was planned.",
+            advice="Plan the run again: clear plan and all that follows it in Airflow, or start a new run.",
         )

@@ -41,6 +41,12 @@ _T = TypeVar("_T")
 # Keeps a ledger record far below max.message.bytes.
 _AT_ONCE: Final = 1_000
 _AT_MOST_TOLD: Final = 20
+# By kind, what it is called, and what a plan has of it.
+_PLANNED: Final = {
+    "acls": ("ACLs", ("acl_changes", "relied_on")),
+    "quotas": ("client quotas", ("quota_changes", "ended_quotas")),
+    "users": ("SCRAM users", ("user_changes",)),
+}
 
 
 def apply_access(run: RunContext, plan: Plan) -> list[str]:
@@ -69,12 +75,16 @@ def apply_access(run: RunContext, plan: Plan) -> list[str]:
     applied = run.ledger.applied()
     granting = _Granting(flow, plan.run, plan.source_cluster_id, plan.access, applied)
     sentences: list[str] = []
-    if plan.access.acl_changes and run.ledger.has_acls_since(plan.ledger_end, but_by=plan.run):
-        # They are only safe with those that were there when they were planned.
-        granting = replace(granting, planned=replace(plan.access, acl_changes=(), relied_on=()))
-        sentences.append(
-            "Another run has changed ACLs since this one was planned: its changes of ACLs are left to the next run."
-        )
+    # Changes are only safe with what was there when they were planned, and a run can be repeated long afterwards.
+    for kind in sorted(run.ledger.access_changed_since(plan.ledger_end, but_by=plan.run)):
+        name, fields = _PLANNED[kind]
+        if getattr(plan.access, fields[0]):
+            sentences.append(
+                f"Another run has changed {name} since this one was planned: its changes of {name} are left to the "
+                "next run."
+            )
+        unplanned = dict.fromkeys(fields, ())
+        granting = replace(granting, planned=replace(granting.planned, **unplanned))
     for change, planned in (
         (granting.change_rules, plan.access.acl_changes),
         (granting.change_quotas, plan.access.quota_changes),

@@ -14,6 +14,7 @@ from kafka.protocol.admin.client_quotas import (
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.changes import Entity, QuotaChange, quota_name
 from kafka_ferry.model.rights import Right
+from kafka_ferry.printable import excerpt
 from kafka_ferry.wire.any_broker import ask
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import fault
@@ -31,12 +32,19 @@ def describe_quotas(cluster: WireCluster) -> dict[tuple[Entity, str], float]:
         AccessDenied: without DESCRIBE_CONFIGS on the cluster.
         TooOld: if brokers are of a release before 2.6.
         ClusterUnreachable: if no broker answers.
+        FerryError: if one answers with a quota of nobody, or of two users at once.
     """
     # A filter without components matches everything (``ClientQuotaFilter.all``).
     answer = ask(cluster, DescribeClientQuotasRequest(components=[], strict=False))
     if answer.error_code:
         doing = f"Reading the client quotas of {cluster.alias}"
         raise fault(answer.error_code, doing, Right.cluster("DESCRIBE_CONFIGS"))
+    for entry in answer.entries or ():
+        kinds = [part.entity_type for part in entry.entity]
+        if not kinds or len(kinds) > len(set(kinds)):
+            raise FerryError(
+                f"A broker of {cluster.alias} says that {excerpt(', '.join(kinds)) or 'nobody'} together have a quota."
+            )
     return {
         (_entity(entry), value.key): value.value
         for entry in answer.entries or ()

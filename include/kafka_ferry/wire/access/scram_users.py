@@ -42,7 +42,7 @@ def describe_users(cluster: WireCluster) -> dict[tuple[str, str], int]:
         raise fault(answer.error_code, doing, Right.cluster("DESCRIBE"))
     names = {code: name for name, code in _MECHANISMS.items()}
     return {
-        (result.user, names[info.mechanism]): info.iterations
+        (result.user, names[info.mechanism]): max(info.iterations, 0)
         for result in answer.results
         for info in result.credential_infos
         if info.mechanism in names

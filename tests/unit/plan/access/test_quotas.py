@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -30,6 +31,30 @@ def quotas_of(
     )
     applied = applied_here(quotas={what: frozenset(ours)} if ours else {})
     return planned(a_state(a_source(), access=access, applied=applied), a_flow(**options))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "has"),
+    [
+        (math.inf, None, "primary has inf, backup has none"),
+        (math.nan, 5.0, "primary has nan, backup has 5.0"),
+        (math.nan, math.nan, "primary has nan, backup has nan"),
+        (5.0, math.inf, "primary has 5.0, backup has inf"),
+    ],
+)
+def test_a_quota_without_a_limit_is_named_and_kept(
+    source: float, target: float | None, has: str
+) -> None:
+    # Brokers take infinity and NaN; JSON has neither, so that a plan would say that it is to be deleted.
+    plan = quotas_of(source, target, [5.0], **{"on.config.drift": "overwrite"})
+    assert plan.access.quota_changes == ()
+    (note,) = plan.remarks.notes
+    assert has in str(note)
+
+
+def test_a_quota_without_a_limit_of_the_targets_own_is_kept_silently() -> None:
+    plan = quotas_of(None, math.inf)
+    assert (plan.access.quota_changes, plan.remarks.notes) == ((), ())
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
+
 from kafka_ferry.config import Flow
 from kafka_ferry.model import Plan
 from kafka_ferry.model.changes import UserChange
@@ -43,6 +45,16 @@ def test_a_user_with_a_known_password_is_created_and_the_others_are_named() -> N
     assert "bob" in said(plan)
     assert "scram.passwords.file" in said(plan)
     assert "carl" not in said(plan)
+
+
+@pytest.mark.parametrize("iterations", [-5, 0, 4095, 16385, 2**31 - 1])
+def test_a_user_with_iterations_that_no_broker_takes_is_named(iterations: int) -> None:
+    access = Access(
+        source_users={("anna", SHA): iterations}, target_users={}, passwords=frozenset(["anna"])
+    )
+    plan = planned(a_state(a_source(), access=access))
+    assert plan.access.user_changes == ()
+    assert f"anna of primary has {iterations:,} iterations" in said(plan)
 
 
 def test_passwords_that_cannot_be_read_now_may_be_when_they_are_needed() -> None:

@@ -158,6 +158,18 @@ def test_an_old_broker_is_told_apart(kind: Kind, call: Call) -> None:
         calling(broker, call, kind, b"")
 
 
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_quota_of_nobody_or_of_two_users_at_once_is_none(
+    broker: ScriptedBroker, number: int
+) -> None:
+    answer = sample(QUOTAS_DESCRIBED.response[None], QUOTAS_DESCRIBED.version)
+    answer.error_code = 0
+    for entry in answer.entries:
+        entry.entity = entry.entity[:number]
+    with pytest.raises(FerryError, match="together have a quota"):
+        calling(broker, describe_quotas, QUOTAS_DESCRIBED, answer.encode(version=1))
+
+
 def test_names_that_are_not_known_are_unknown(broker: ScriptedBroker) -> None:
     answer = sample(DESCRIBED.response[None], DESCRIBED.version)
     for resource in answer.resources:

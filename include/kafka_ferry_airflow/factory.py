@@ -46,8 +46,10 @@ class Mirrors:
             FerryError: listing all of them.
         """
         if self.problems:
-            listed = [str(problem) for problem in self.problems]
-            raise FerryError(f"{len(listed)} flow(s) cannot be loaded:", details=listed)
+            # Several problems of one file are a line each.
+            lines = [line for problem in self.problems for line in str(problem).splitlines()]
+            count = len(self.problems)
+            raise FerryError(f"{count} flow(s) cannot be loaded:", details=lines)
 
 
 def build_mirrors(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -43,7 +45,7 @@ class FlowsFound:
     """The flows of a folder.
 
     Attributes:
-        flows: the enabled flows by slug; of two files with the same flow, the first one's.
+        flows: the enabled flows by slug, without those that two files hold.
         problems: what is wrong with the files, each with file, key and reason.
     """
 
@@ -67,14 +69,17 @@ class FlowFiles:
 
     From then on, this process's flows reach only what Airflow's may (``config.permissions``).
 
-    Args:
+    Attributes:
         project: where that folder is.
+
+    Args:
+        project: as the attribute.
         check: a further check of each flow; a ``ConfigError`` that it raises is a problem.
     """
 
     def __init__(self, project: Project, check: Callable[[Flow], object] = lambda _: None) -> None:
         restrict()
-        self._project = project
+        self.project = project
         self._check = check
         self._known: dict[Path, FlowFile] = {}
         self._lock = Lock()
@@ -82,7 +87,7 @@ class FlowFiles:
     @property
     def folder(self) -> Path:
         """Where the files are."""
-        return self._project.configs
+        return self.project.configs
 
     def read(self) -> FlowsFound:
         """The flows and the problems of all files; a bad file does not affect the others."""
@@ -95,13 +100,12 @@ class FlowFiles:
             read = tuple(self._known.values())
         problems = [problem for file in read for problem in file.problems]
         problems += self._unknown_clusters(read)
-        flows: dict[str, Flow] = {}
+        by_slug: dict[str, list[Flow]] = defaultdict(list)
         for file in read:
             for flow in file.flows:
-                first = flows.setdefault(flow.slug, flow)
-                if first is not flow:
-                    reason = f"is in {first.file} already"
-                    problems.append(ConfigError(str(file.path), flow.name, reason))
+                by_slug[flow.slug].append(flow)
+        problems += chain.from_iterable(map(_twins, by_slug.values()))
+        flows = {slug: alike[0] for slug, alike in by_slug.items() if len(alike) == 1}
         return FlowsFound(flows, tuple(problems))
 
     def _file(self, file: Path) -> FlowFile:
@@ -113,7 +117,7 @@ class FlowFiles:
         known = self._known.get(file)
         if known and known.stamp == stamp:
             return known
-        clusters = self._project.clusters
+        clusters = self.project.clusters
         aliases: tuple[str, ...] = ()
         try:
             aliases = cluster_aliases(file) if clusters else ()
@@ -133,5 +137,21 @@ class FlowFiles:
 
     def _unknown_clusters(self, files: Iterable[FlowFile]) -> Iterator[ConfigError]:
         known = {alias for file in files for alias in file.aliases}
-        for alias in sorted({*self._project.clusters} - known):
+        for alias in sorted({*self.project.clusters} - known):
             yield ConfigError(CLUSTERS, alias, "is not a cluster of any file that can be read")
+
+
+def _twins(flows: Sequence[Flow]) -> Iterator[ConfigError]:
+    """A problem of each file that has the same flow as another one.
+
+    None of them is run: a copy of a file may lack its approval, or have other topics.
+    """
+    for flow in flows:
+        others = [str(it.file) for it in flows if it is not flow]
+        if others:
+            yield ConfigError(
+                str(flow.file),
+                flow.name,
+                f"is in {', '.join(others)} too, and runs from none of them",
+                advice="Delete the file that is not to be, or move it to another folder.",
+            )

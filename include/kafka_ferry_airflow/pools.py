@@ -47,6 +47,11 @@ def pool_of(flow: Flow, project: Project) -> str:
     return PREFIX + cluster.alias if _are_made() else _ALWAYS_THERE
 
 
+def is_made(pool: str) -> bool:
+    """Whether the listener makes the pool when a run of it starts: no other pool appears by itself."""
+    return pool.startswith(PREFIX)
+
+
 @hookimpl
 def on_dag_run_running(dag_run: Any) -> None:
     """Create the missing pools of a run that the scheduler has just started."""
@@ -55,7 +60,7 @@ def on_dag_run_running(dag_run: Any) -> None:
     session, dag = object_session(dag_run), getattr(dag_run, "dag", None)
     if session is None or dag is None:
         return
-    for pool in sorted({task.pool for task in dag.tasks if task.pool.startswith(PREFIX)}):
+    for pool in sorted({task.pool for task in dag.tasks if is_made(task.pool)}):
         _make(session, pool)
 
 

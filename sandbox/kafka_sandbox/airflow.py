@@ -29,6 +29,13 @@ HOME = PROJECT / ".airflow"
 SETTINGS = PROJECT / "airflow_settings.yaml"
 PORT = 8080
 USER = "admin"
+# A component, and the words that only its process's command has.
+_PARTS = {
+    "scheduler": ("scheduler",),
+    "DAG processor": ("dag-processor", "dag_processor"),
+    "triggerer": ("triggerer",),
+    "API server": ("api-server", "api_server"),
+}
 
 app = typer.Typer(help="A real Airflow of this project.", no_args_is_help=True)
 
@@ -79,6 +86,35 @@ class Airflow:
         """The first process's id, which is the group's too; None while it does not run."""
         running = self._running()
         return running["pid"] if running else None
+
+    @property
+    def ended_parts(self) -> list[str]:
+        """The components whose process has ended, while the others run: Airflow does not start them again."""
+        pid = self.pid
+        if not pid:
+            return []
+        commands, has_ended = [], False
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for child in psutil.Process(pid).children():
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    has_ended |= child.status() == psutil.STATUS_ZOMBIE
+                    commands.append(" ".join(child.cmdline()))
+        # At its start it has none of them yet.
+        return [
+            part
+            for part, words in _PARTS.items()
+            if has_ended and not any(word in command for word in words for command in commands)
+        ]
+
+    @property
+    def other_variables(self) -> list[str]:
+        """The variables of Kafka Ferry that have another value here than where it runs, which keeps its own."""
+        pid = self.pid
+        if not pid:
+            return []
+        mine, its = {**os.environ, **self.environment}, psutil.Process(pid).environ()
+        names = sorted(name for name in mine.keys() | its if name.startswith("FERRY_"))
+        return [name for name in names if mine.get(name) != its.get(name)]
 
     @property
     def log_file(self) -> Path:
@@ -135,11 +171,13 @@ class Airflow:
         }
 
     def start(self) -> Airflow:
-        """Starts it and does not wait; does nothing if it runs.
+        """Starts it and does not wait; does nothing if it runs, unless a part of it has ended.
 
         Raises:
             SandboxError: the port is taken.
         """
+        if self.ended_parts:
+            self.stop()
         if self.pid:
             return self
         if _answers(self.port):
@@ -176,15 +214,23 @@ class Airflow:
             SandboxError: it ended, or time ran out; with the end of its log.
         """
         api = AirflowApi(self.url, USER, self.password)
+        unhealthy: list[str] = []
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             if not self.pid:
                 raise SandboxError(f"Airflow ended at its start.\n{last_lines(self.log_file)}")
-            if api.is_healthy():
+            if ended := self.ended_parts:
+                raise SandboxError(
+                    f"Airflow runs without its {' and '.join(ended)}, whose process has ended: repeat the command, "
+                    f"which starts it again.\n{last_lines(self.log_file)}"
+                )
+            unhealthy = api.unhealthy()
+            if not unhealthy:
                 return self
             time.sleep(0.5)
         raise SandboxError(
-            f"Airflow has not answered for {timeout:g} s. It goes on starting: repeat the command.\n"
+            f"Airflow is not ready after {timeout:g} s: not healthy are {', '.join(unhealthy)}. If it has only begun "
+            "to start, repeat the command; otherwise python -m kafka_sandbox.airflow down, and up again.\n"
             f"{last_lines(self.log_file)}"
         )
 
@@ -258,6 +304,16 @@ def up(port: Port = PORT) -> None:
     airflow = Airflow(HOME, port=port, daemon=True)
     if not airflow.pid:
         typer.echo("Starting Airflow ...")
+    elif ended := airflow.ended_parts:
+        typer.echo(
+            f"The process of Airflow's {' and '.join(ended)} has ended: starting it again ..."
+        )
+    elif names := airflow.other_variables:
+        typer.echo(
+            f"Airflow runs with other values of {', '.join(names)} than this shell, and keeps them: for these, "
+            "python -m kafka_sandbox.airflow down, and up again.",
+            err=True,
+        )
     try:
         airflow.start().wait_healthy().api.load_settings(SETTINGS)
     except SandboxError as error:
@@ -275,10 +331,25 @@ def down() -> None:
 
 @app.command()
 def status() -> None:
-    """Says whether it runs, and where."""
+    """Says whether it runs with all its parts, and where; exits with 1 if a part has ended or is not healthy."""
     airflow = Airflow(HOME)
     state = f"runs, process {airflow.pid}, {airflow.url}" if airflow.pid else "does not run"
     typer.echo(f"Airflow {state}; files in {airflow.home}")
+    if not airflow.pid:
+        return
+    if ended := airflow.ended_parts:
+        typer.echo(
+            f"The process of its {' and '.join(ended)} has ended: python -m kafka_sandbox.airflow up starts it again.",
+            err=True,
+        )
+        raise typer.Exit(1)
+    if unhealthy := airflow.api.unhealthy():
+        typer.echo(
+            f"Not healthy: {', '.join(unhealthy)}. If it has not only begun to start: "
+            "python -m kafka_sandbox.airflow down, and up again.",
+            err=True,
+        )
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -53,13 +53,13 @@ class AirflowApi:
         self._client = httpx.Client(base_url=url, timeout=180)
         self._login = {"username": user, "password": password}
 
-    def is_healthy(self) -> bool:
-        """Whether each component reports itself healthy."""
+    def unhealthy(self) -> list[str]:
+        """The components that do not report themselves healthy; ``api_server`` alone where that does not answer."""
         try:
             health = self._client.get("/api/v2/monitor/health").json()
         except (httpx.HTTPError, ValueError):
-            return False
-        return all(health.get(name, {}).get("status") == "healthy" for name in _COMPONENTS)
+            return ["api_server"]
+        return [name for name in _COMPONENTS if health.get(name, {}).get("status") != "healthy"]
 
     def load_settings(self, file: Path) -> None:
         """Creates or overwrites the connections, pools and variables of a settings file."""

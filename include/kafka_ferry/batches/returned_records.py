@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from kafka_ferry.batches.batch_filter import BatchFilter
 from kafka_ferry.batches.converted_batch import Absent, Reason
 from kafka_ferry.batches.record_format.header import Batch, MalformedBatch
+from kafka_ferry.batches.record_format.records import Record
 
 ANY_PRODUCER: Final = -2
 """Of a span that another mirror has written, before the opposite flow took over."""
@@ -43,23 +44,31 @@ class _Offsets:
         at = bisect_right(self.starts, offset) - 1
         return max(offset, self._ends[at]) if at >= 0 else offset
 
+    def first_in(self, start: int, end: int) -> int:
+        """The first offset of ``[start, end)`` that it holds, ``end`` where it holds none."""
+        if self.end_at(start) > start:
+            return start
+        at = bisect_right(self.starts, start)
+        return min(end, self.starts[at]) if at < len(self.starts) else end
+
     def has_part_of(self, start: int, end: int) -> bool:
         """Whether it holds any of ``[start, end)``."""
-        at = bisect_right(self.starts, end - 1) - 1
-        return at >= 0 and self._ends[at] > start
+        return self.first_in(start, end) < end
 
 
 class Returned(BatchFilter):
     """Offsets that another flow, the opposite one, has written by its ledger, as far as its producers have.
 
     A log that was truncated below what the ledger has may hold other records at these offsets since: those of the
-    source's own producers, which are copied.
+    source's own producers, which are copied. So are the records that the target has lost since they came from it.
 
     Args:
         spans: the offsets, in any order.
         is_by: whether the batch at an offset is by a producer; asks the source.
         adopted_epoch: the leader epoch in which the last record of ``ANY_PRODUCER`` was written; -1 where that is not
             known. Batches of later ones were written after the log was truncated.
+        lost: the offsets ``[start, end)`` of records that the target has no longer, in any order; None where it has
+            lost some, and which ones is unknown: then none is left out, and none copied.
     """
 
     def __init__(
@@ -67,12 +76,17 @@ class Returned(BatchFilter):
         spans: Iterable[ReturnedSpan] = (),
         is_by: Callable[[int, int], bool] = lambda _, __: True,
         adopted_epoch: int = -1,
+        lost: Iterable[tuple[int, int]] | None = (),
     ) -> None:
         self._by_producer: dict[int, _Offsets] = defaultdict(_Offsets)
         self._is_by, self._adopted_epoch = is_by, adopted_epoch
         self._doubted: set[int] = set()
         for start, end, producer_id in sorted(spans):
             self._by_producer[producer_id].add(start, end)
+        self._lost = _Offsets()
+        self._is_known = lost is not None
+        for start, end in sorted(lost or ()):
+            self._lost.add(start, end)
 
     def __len__(self) -> int:
         """The number of stretches."""
@@ -86,7 +100,7 @@ class Returned(BatchFilter):
 
     def left_out_from(self, offset: int) -> Absent | None:
         """See ``BatchFilter``."""
-        end, _ = self._longest(offset)
+        end = self._lost.first_in(offset, self._longest(offset)[0]) if self._is_known else offset
         return Absent(offset, end, Reason.RETURNED) if end > offset else None
 
     def is_sure(self, absent: Absent) -> bool:
@@ -98,21 +112,48 @@ class Returned(BatchFilter):
         self._doubted.add(end)
         return False
 
-    def reason(self, batch: Batch, start: int, end: int) -> Reason | None:  # noqa: ARG002
+    def reason(self, batch: Batch, start: int, end: int) -> Reason | None:
         """See ``BatchFilter``: all of a batch or nothing of it, since brokers never mix batches.
 
         Raises:
-            MalformedBatch: if only a part of it is, so that the ledger is of another log.
+            MalformedBatch: if only a part of it is, so that the ledger is of another log; or whether the target still
+                has it is unknown.
         """
+        if not self._has_come(batch) or self._lost.has_part_of(start, end):
+            return None
+        return Reason.RETURNED
+
+    def takes_whole(self, batch: Batch, start: int, end: int) -> bool:
+        """See ``BatchFilter``: of a batch of which the target has lost only a part, that part is copied."""
+        return not self._has_come(batch) or self._lost.end_at(start) >= end
+
+    def leave_out(self, records: list[Record]) -> tuple[list[Record], list[Absent]]:
+        """See ``BatchFilter``."""
+        kept, absent = list[Record](), list[Absent]()
+        for record in records:
+            offset = record[0]
+            if self._lost.end_at(offset) > offset:
+                kept.append(record)
+            else:
+                absent.append(Absent(offset, offset + 1, Reason.RETURNED))
+        return kept, absent
+
+    def _has_come(self, batch: Batch) -> bool:
+        """Whether a batch has come from the target; raises as ``reason``."""
         first, end = batch.header.base_offset, batch.header.next_offset
         is_later = 0 <= self._adopted_epoch < batch.header.leader_epoch
         for producer_id in (batch.header.producer_id, *(() if is_later else (ANY_PRODUCER,))):
             offsets = self._by_producer.get(producer_id)
             if offsets and end <= offsets.end_at(first):
-                return Reason.RETURNED
+                if self._is_known:
+                    return True
+                raise MalformedBatch(
+                    f"a batch at offset {first} that came from the target, whose log was truncated since, and from "
+                    "where on is unknown"
+                )
             if offsets and offsets.has_part_of(first, end):
                 raise MalformedBatch(
                     f"a batch at offset {first} of which a part alone has come from the target, by the "
                     "opposite flow's ledger"
                 )
-        return None
+        return False

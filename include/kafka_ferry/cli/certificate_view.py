@@ -61,6 +61,14 @@ def held(
     return certificates[len(unsigned_beginning(certificates, key)) :]
 
 
+def certificates_text(certificates: Sequence[Certificate]) -> str:
+    """Which certificates these are: ``certificate 3``, ``certificates 1 to 3``."""
+    from kafka_ferry.certificates.chain import intervals
+
+    serials = intervals([one.header.serial for one in certificates])
+    return f"certificate{'s' * (len(certificates) > 1)} {serials}"
+
+
 def checked_json(
     certificates: Sequence[Certificate], read: Sequence[ReadBack], key: Ed25519PublicKey | None
 ) -> dict[str, Any]:

@@ -138,6 +138,8 @@ class _Copy:
     failures: dict[TopicPartition, Failure] = field(default_factory=dict)
     ages: dict[TopicPartition, RangeAges] = field(default_factory=lambda: defaultdict(RangeAges))
     done: set[TopicPartition] = field(default_factory=set)
+    # Where those begin that have no position on the target, and of which nothing was written yet.
+    unbegun: dict[TopicPartition, Position] = field(default_factory=dict)
     # Committed, by partitions that show it to consumers only when they have a leader again.
     hidden: set[TopicPartition] = field(default_factory=set)
     voids: int = 0
@@ -253,6 +255,7 @@ class _Copy:
         with self._count_wait(_TARGET), failing_since(self.outage.since):
             positions = self.writer.take_over(pending)
         self.hidden -= {range_.source for range_ in pending}
+        self.unbegun.clear()
         starts = {}
         for range_ in pending:
             position = positions.get(range_.source)
@@ -267,6 +270,8 @@ class _Copy:
             self.committed[range_.source] = start.offset
             if start.offset < range_.end or self._may_rewind(range_, start):
                 starts[range_] = start
+                if position is None and not range_.backfill:
+                    self.unbegun[range_.source] = start
             elif not len(range_) and range_.source not in self.writer.failures:
                 self._record(range_, start, is_new=position is None)
             elif start.origin == "ledger" and range_.source not in self.writer.failures:
@@ -321,10 +326,14 @@ class _Copy:
                 self.rate.spend(converted.batch.header)
             self.uncommitted_since = self.uncommitted_since or time.monotonic()
             ages.note_write(converted)
+            self.unbegun.pop(read.range.source, None)
             with self._ask_since():
                 self.writer.write(read.range, converted)
             if self._is_full() or self.writer.must_commit:
                 self._commit()
+        if read.failure and (start := self.unbegun.pop(read.range.source, None)):
+            # What the source deletes until it is mended was to be copied: the next run may not begin after it.
+            self._record(read.range, start, is_new=True)
 
     def _is_full(self) -> bool:
         """Whether the transaction has its bytes, and has lasted long enough to be worth its end."""

@@ -80,7 +80,8 @@ def translate_move(
     if here and is_at_start:
         missing = _count_missing(move, route, here, log, home)
     if here and not home:
-        missing = max(missing, route.count_left_out(max(committed.offset, here.start), here.end))
+        unread = max(committed.offset, here.start), here.end
+        missing = max(missing, route.count_left_out(*unread)) + route.map.count_lost(*unread)
     return replace(move, missing=missing)
 
 

@@ -229,8 +229,8 @@ def _why_stuck(
             )
         if moved.missing and one.offset == moved.offset:
             return (
-                f"{moved.missing:,} offsets of {one.source} that it has not read are not on {goes_to}, where it would "
-                f"begin after them, at {one.offset}."
+                f"{moved.missing:,} offsets of {one.source} that it has not read are not on {goes_to}: it would "
+                f"begin there at {one.offset}, and miss them."
             )
     return ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import LedgerTable
@@ -24,6 +25,8 @@ class Route:
         preserved: whether all records kept their offsets.
         map: the offset map.
         partly: the ranges of backfills that have left out records of another time.
+        lost_from: the first offset on the source of a record that came from the target, whose log was truncated below
+            it since; None where there is none.
     """
 
     source: TopicPartition
@@ -32,6 +35,7 @@ class Route:
     preserved: bool
     map: OffsetMap
     partly: tuple[BackfilledCounts, ...] = ()
+    lost_from: int | None = None
 
     def count_left_out(self, start: int, end: int) -> int:
         """How many source offsets of ``[start, end)`` before those of the flow's own runs are in no backfill either.
@@ -59,6 +63,7 @@ def routes(
     before: int | None = None,
     topics: Collection[str] = (),
     opposite: LedgerTable | None = None,
+    diverged: Mapping[TopicPartition, int] = MappingProxyType({}),
 ) -> dict[TopicPartition, Route]:
     """The offset maps of all partitions that the ledger knows, by *source* partition.
 
@@ -72,6 +77,7 @@ def routes(
         before: only what the ledger has before this offset, such as ``verified_through``.
         topics: only these source topics; by default all of them.
         opposite: the ledger of the flow from the target to the source, where records flow both ways.
+        diverged: where the target's logs part from those that this one has copied, by *target* partition.
     """
     copied = _columns(ledger, topic_ids, remote_ids, topics, before)
     returned: dict[CopiedPartition, tuple[int, RangeColumns]] = {}
@@ -93,10 +99,15 @@ def routes(
         if inverse is None and is_shared and not columns.preserved:
             # The opposite flow has not reached it yet, and other producers may have written to it.
             inverse = RangeColumns.of(())
+        diverged_at, lost_from = diverged.get(key.target, -1), None
+        if inverse is not None and diverged_at >= 0:
+            lost_from = inverse.first_image(diverged_at)
+            inverse = inverse.set_back(diverged_at)
         offsets = OffsetMap(columns, inverse)
         made[key.source] = Route(
             *(key.source, key.target, key.remote_topic_id, columns.preserved, offsets),
             partly=tuple(partly.get(key, ())),
+            lost_from=lost_from,
         )
     return made
 

@@ -100,11 +100,27 @@ class OffsetMap:
     def count_unknown(self, start: int, end: int) -> int:
         """How many source offsets of ``[start, end)`` are accounted for by no range of either flow."""
         returned = (self._back or _nothing()).kept.reverse()
-        bounds = np.array([start, end])
-        starts = np.concatenate((self._copied.start, returned.start, bounds))
-        ends = np.concatenate((self._copied.end, returned.start + returned.length, bounds))
-        left = gaps(np.clip(starts, start, end), np.clip(ends, start, end))
-        return sum(last - first for first, last in left)
+        ranges = Runs(self._copied.start, self._copied.start, self._copied.end - self._copied.start)
+        return _count_outside(start, end, ranges, returned)
+
+    def count_lost(self, start: int, end: int) -> int:
+        """How many source offsets of ``[start, end)`` hold records that the target had first, and has lost."""
+        back = self._back or _nothing()
+        there = (back.kept.reverse(), self._forward_runs)
+        return _count_inside(start, end, back.written.reverse(), there)
+
+    def count_orphans(self, start: int, end: int, *, diverged_at: int | None) -> int:
+        """How many *target* offsets of ``[start, end)`` hold copies of records that the source has lost.
+
+        Args:
+            start: the first offset.
+            end: the offset after the last one.
+            diverged_at: where the source's log parts from the one that was copied; None where it does not.
+        """
+        there = self._there
+        if diverged_at is not None:
+            there = History.of(self._copied.set_back(diverged_at))
+        return _count_inside(start, end, there.written.reverse(), (there.kept.reverse(),))
 
     def count_records(self, start: int, end: int) -> int:
         """How many source offsets of ``[start, end)`` have a record on the target."""
@@ -154,6 +170,20 @@ class OffsetMap:
     @property
     def _is_identity(self) -> bool:
         return self._copied.preserved and self._inverse is None
+
+
+def _count_outside(start: int, end: int, *some: Runs) -> int:
+    """How many offsets of ``[start, end)`` are in none of the runs."""
+    bounds = np.array([start, end])
+    starts = np.concatenate([runs.start for runs in some] + [bounds])
+    ends = np.concatenate([runs.start + runs.length for runs in some] + [bounds])
+    left = gaps(np.clip(starts, start, end), np.clip(ends, start, end))
+    return sum(last - first for first, last in left)
+
+
+def _count_inside(start: int, end: int, wanted: Runs, others: Sequence[Runs]) -> int:
+    """How many offsets of ``[start, end)`` are in ``wanted`` and in none of the others."""
+    return _count_outside(start, end, *others) - _count_outside(start, end, *others, wanted)
 
 
 @cache

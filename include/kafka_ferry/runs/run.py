@@ -26,6 +26,7 @@ from kafka_ferry.runs.run_plan import own_topics, plan_run
 from kafka_ferry.runs.state.ended_steps import require_all_ended, require_ended
 from kafka_ferry.runs.state.file_digests import record_prepared, require_prepared, require_same
 from kafka_ferry.runs.state.history import read_history
+from kafka_ferry.runs.state.one_file import is_moved
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import STEPS, Reconciliation
 from kafka_ferry.runs.state.step_time import step_time
@@ -118,6 +119,11 @@ class Run:
     def report_path(self) -> Path | None:
         """The report page on this machine, None if the run was not published or is elsewhere."""
         return self._folder.report_path
+
+    @property
+    def report_address(self) -> str:
+        """The report page in the state folder, as a path of this machine or a URI without the store's options."""
+        return self._folder.report_address
 
     def report(self) -> RunReport | None:
         """The report that ``publish`` wrote, None if the run was not published."""
@@ -304,7 +310,12 @@ class Run:
             if work and self.flow.approval != "never":
                 require_prepared(self._context, plan)
             copying = self._copying()
-            outcomes: Sequence[Outcome] = copying.copy(spark, plan, shard) if work else ()
+            outcomes: Sequence[Outcome] = ()
+            if work:
+                outcomes = copying.copy(spark, plan, shard)
+            elif not plan.shards and is_moved(plan.file, self._context.ledger):
+                # A file that was moved is the flow's from this run on, although nothing is new.
+                copying.begin(plan)
             copying.raise_failures(plan, outcomes, shard)
         return outcomes
 

@@ -349,7 +349,7 @@ PARTITIONS: Final = Suite[PartitionRow](
                 f"covered [{row.coverage.covered_start}, {row.coverage.covered_end})"
                 + _past_plan(row)
             ),
-            "The run did not reach the end of its plan here: its report, and `ferry repair --findings`, say why. The "
+            "The run did not reach the end of its plan here: its report says why. The "
             "next run continues from the position. Where that is not before the plan's end, a later run has continued, "
             "and this run's plan is out of date: clear its task plan, with the tasks after it, to plan what is left.",
         ),

@@ -81,17 +81,22 @@ def _form() -> dict[str, Param]:
             type=["null", "string"],
             pattern=BYTES_PATTERN,
             title="Rate limit",
-            description="The most bytes that this run sends to the target in a second, such as 10MiB.",
+            description="The most bytes that this run sends to the target in a second, such as 10MiB or 500KiB "
+            "(not 10 MB/s). Empty or 0: no limit but the flow's own.",
         ),
         "since": Param(
             None,
             title="Since",
             description="With Until: copy only the records of this time window that the target does not "
-            "have.",
+            "have. Both are in the time zone that this page of Airflow shows (UTC, unless you choose another).",
             **moment,
         ),
         "until": Param(
-            None, title="Until", description="The first moment after the window.", **moment
+            None,
+            title="Until",
+            description="The first moment after the window. Airflow's own Backfill is not the same: see "
+            "docs/backfill.md.",
+            **moment,
         ),
     }
 

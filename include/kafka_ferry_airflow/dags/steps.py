@@ -132,21 +132,28 @@ class SyncGroupsOperator(StepOperator):
 class PublishOperator(StepOperator):
     """Writes the report; fails unless the run is complete and proved."""
 
-    def step(self, run: Run, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def step(self, run: Run, context: Context) -> dict[str, Any]:
         """Publishes the report, and sends metrics to Airflow."""
         from kafka_ferry.report import headline  # noqa: PLC0415  (jinja2, and rows of the proof)
-        from kafka_ferry_airflow.links import absolute  # noqa: PLC0415
         from kafka_ferry_airflow.monitoring.metrics import export_metrics  # noqa: PLC0415  (rows too)
 
         try:
             report = run.publish()
         finally:
-            log.info("Report: %s", absolute(report_url(self.flow.slug, run.run_id)))
             if told := run.report():
+                log.info("Report: %s", self.report_address(run, context))
                 export_metrics(self.flow, told)
         counts = report.counts
         log.info("%s: %d records, %d bytes", headline(report), counts.records, counts.bytes)
         return {"records": counts.records, "bytes": counts.bytes, "report": str(run.report_path)}
+
+    def report_address(self, run: Run, context: Context) -> str:
+        """Where a person finds the report: a failback's flow need not be in a file, and is on no page then."""
+        from kafka_ferry_airflow.links import absolute  # noqa: PLC0415
+
+        if context["ti"].dag_id.startswith("failback_"):
+            return run.report_address
+        return absolute(report_url(self.flow.slug, run.run_id))
 
 
 class UpdateAssetsOperator(StepOperator):

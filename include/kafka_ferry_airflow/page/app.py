@@ -41,9 +41,16 @@ from kafka_ferry_airflow.page.answers import (
     run_answer,
     run_rows,
 )
-from kafka_ferry_airflow.page.dag_runs import dag_run, dag_states, newest_runs, tasks_of
+from kafka_ferry_airflow.page.dag_runs import (
+    dag_run,
+    dag_states,
+    missing_pools,
+    newest_runs,
+    tasks_of,
+)
 from kafka_ferry_airflow.page.rows import TableQuery, part_of
 from kafka_ferry_airflow.page.store_reads import READS, StoreSilent
+from kafka_ferry_airflow.pools import is_made, pool_of
 from kafka_ferry_airflow.project import Project
 
 _T = TypeVar("_T")
@@ -155,6 +162,7 @@ def _flows(
     readable = flows.keys() & dags
     states = dag_states(session, readable)
     problems = [str(problem) for problem in flow_files.problems]
+    problems += _missing_pools(session, [flows[id_] for id_ in sorted(readable)], files)
     rows = []
     # All at once: the page waits for the slowest of the stores, and for none beyond the deadline.
     histories = {id_: begin(flows[id_], FlowViews.history) for id_ in readable}
@@ -176,6 +184,18 @@ def _flows(
         "problems": problems if sees_problems else [],
         "folder": str(files.folder) if sees_problems else "",
     }
+
+
+def _missing_pools(session: SessionDep, flows: Sequence[Flow], files: FlowFiles) -> list[str]:
+    """A sentence for each flow whose Spark jobs would wait for ever for a pool that there is not."""
+    pools = [(flow, pool_of(flow, files.project)) for flow in flows]
+    missing = missing_pools(session, {pool for _, pool in pools if not is_made(pool)})
+    return [
+        f"{flow.file}: pool: Airflow has no pool {pool!r}: the tasks mirror and verify stay scheduled until there is "
+        "one. Create it (Admin, Pools)."
+        for flow, pool in pools
+        if pool in missing
+    ]
 
 
 def _flow(flow: ReadableFlow, session: SessionDep) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
+from airflow.models.pool import Pool
 from airflow.models.taskinstance import TaskInstance
 from airflow.utils.state import TaskInstanceState
 from sqlalchemy import func, select
@@ -109,6 +110,11 @@ def dag_states(session: Session, dag_ids: Collection[str]) -> dict[str, DagState
         )
         for dag in dags
     }
+
+
+def missing_pools(session: Session, names: Collection[str]) -> set[str]:
+    """Those of the pools that Airflow does not have."""
+    return {*names} - {*session.scalars(select(Pool.pool).where(Pool.pool.in_(names)))}
 
 
 def _questions(session: Session, dag_ids: Collection[str]) -> dict[str, OpenQuestion]:

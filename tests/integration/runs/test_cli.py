@@ -189,6 +189,7 @@ def test_a_cluster_is_never_mirrored_into_itself(folder: Path, primary: KafkaClu
 
     assert result.returncode == 9
     assert "are one cluster" in result.stderr
+    assert "Check source.bootstrap.servers in " in result.stderr
 
 
 @pytest.mark.parametrize(

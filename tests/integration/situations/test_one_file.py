@@ -11,6 +11,7 @@ from kafka_ferry.errors import ConfigError
 from kafka_ferry.runs import Run
 from tests.support.records.builders import Record
 from tests.support.runs.pair import Pair
+from tests.support.runs.proof import NO_SPARK, prove
 
 
 def in_folder(flow: Flow, folder: Path, *topics: str) -> Flow:
@@ -45,3 +46,17 @@ def test_a_second_file_with_other_topics_is_refused_and_one_that_was_moved_is_no
     begun(moved.model_copy(update={"topics": (orders, payments)}), "run-4")
     with pytest.raises(ConfigError, match=r"moved/flow\.yaml"):
         Run(first, "run-5").plan()
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_a_file_that_was_moved_is_the_flows_after_a_run_with_nothing_new(pair: Pair) -> None:
+    orders, payments = (pair.topic(it, [Record(b"k", b"v")]) for it in ("orders", "payments"))
+    first = pair.flow([orders], writers=1)
+    prove(first)
+    moved = in_folder(first, pair.folder / "moved")
+    this = Run(moved, "run-2")
+    this.plan()
+    this.sync_topics()
+    assert this.mirror(NO_SPARK) == ()
+    more = moved.model_copy(update={"topics": (orders, payments)})
+    assert Run(more, "run-3").plan().ranges

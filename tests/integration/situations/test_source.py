@@ -112,12 +112,13 @@ def test_records_deleted_before_they_were_copied_are_named_as_lost(
         assert copy_now(flow, "run-3") == []
 
 
+@pytest.mark.parametrize("offsets", ["translated", "preserved"])
 @pytest.mark.parametrize("policy", ["fail", "continue"])
 def test_records_deleted_between_a_first_plan_and_its_copy_are_named_as_lost(
-    policy: str, pair: Pair
+    policy: str, offsets: str, pair: Pair
 ) -> None:
     topic = pair.topic("truncated", named("first", 30))
-    flow = pair.flow([topic], on_source_truncation=policy)
+    flow = pair.flow([topic], on_source_truncation=policy, offsets=offsets)
     plan = plan_now(flow)
     delete_before(pair.primary, topic, 10)
 
@@ -126,10 +127,14 @@ def test_records_deleted_between_a_first_plan_and_its_copy_are_named_as_lost(
     if policy == "fail":
         assert "offsets [0, 10) were deleted on the source before they were copied" in said[0]
         assert values(pair.backup, remote(flow, topic)) == []
-        assert failures(copy_now(flow, "run-2")) == []
+        # What was planned and lost is named until somebody decides to go on.
+        (refused,) = plan_now(flow, "run-2").remarks.refused
+        assert "offsets [0, 10) were deleted on the source before they were copied" in str(refused)
+        going_on = pair.flow([topic], on_source_truncation="continue", offsets=offsets)
+        assert failures(copy_now(going_on, "run-3")) == []
     else:
         assert said == []
-        assert lost(flow) == [(0, 10)]
+    assert lost(flow) == [(0, 10)]
     assert values(pair.backup, remote(flow, topic)) == told("first", 30, since=10)
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kafka_ferry.errors import CheckpointRefused, FerryError
 from kafka_ferry.runs.sync_groups.spark_checkpoint import translate_checkpoint
+from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
+from tests.support.brokers.segments import cut_log
 from tests.support.records.builders import Record, produce
 from tests.support.runs.command_line import ferry
 from tests.support.runs.flows import remote
@@ -234,6 +237,49 @@ def test_a_query_with_state_goes_on_counting(
 
     assert "The query's state is copied as it is." in found.notes
     assert counted(query.output) == Counter(values)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("where", ["source", "target"])
+def test_a_query_that_has_read_what_a_truncated_log_no_longer_has_is_refused(
+    pair: Pair, target: Broker, where: str
+) -> None:
+    """Its offset is on the target, and the records before that there are others."""
+    pair = replace(pair, **{"primary" if where == "source" else "backup": target})
+    topic = pair.topic("orders", partitions=PARTITIONS)
+    flow = pair.flow([topic])
+    for run in ("run-1", "run-2"):
+        fill(pair.primary, topic, run)
+        prove(flow, run)
+    old, new = pair.folder / "old", pair.folder / "new"
+    ends = {number: 60 if number == 1 else 20 for number in range(PARTITIONS)}
+    for name, text in (
+        ("offsets/0", f'v1\n{{"batchWatermarkMs":0}}\n{json.dumps({topic: ends})}'),
+        ("commits/0", 'v1\n{"nextBatchWatermarkMs":0}'),
+        ("metadata", '{"id":"59f2cac4"}'),
+    ):
+        (old / name).parent.mkdir(parents=True, exist_ok=True)
+        (old / name).write_text(text)
+    translate_checkpoint(flow, str(old), str(pair.folder / "whole"))
+    name = topic if where == "source" else remote(flow, topic)
+    target.stop()
+    cut_log(target, name, 15 if where == "source" else 31, partition=1)
+    target.start().wait_ready()
+    fill(target, name, "other")
+
+    with pytest.raises(CheckpointRefused) as caught:
+        translate_checkpoint(flow, str(old), str(new))
+
+    (reason,) = caught.value.reasons
+    assert reason.startswith(f"{topic}-1, read up to offset 60: ")
+    expected = "truncated at 1" if where == "source" else "has lost records that were copied"
+    assert expected in reason
+    asked = ferry("translate", "--config", flow.file, "--offset", f"{topic}:1:60")
+    assert (asked.returncode, expected in asked.stdout) == (2, True)
+    both = ("--offset", f"{topic}:1:9", "--offset", f"{topic}:0:60")
+    assert ferry("translate", "--config", flow.file, *both).returncode == (
+        0 if where == "source" else 2
+    )
 
 
 def test_what_cannot_be_written_or_read_is_refused(pair: Pair) -> None:

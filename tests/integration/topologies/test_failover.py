@@ -51,7 +51,7 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.usefixtures("without_spark")
 
 PARTITIONS = 2
-DEFAULT = "DefaultReplicationPolicy"
+DEFAULT, IDENTITY = "DefaultReplicationPolicy", "IdentityReplicationPolicy"
 
 
 @pytest.fixture
@@ -216,15 +216,17 @@ def test_a_group_whose_home_was_truncated_and_written_on_is_stuck(
 ) -> None:
     """It has read the records of a branch that is lost there, and none of the other one."""
     this, late = place(Pair(folder, old, backup, unique), DEFAULT), unique("late")
-    there = this.there.model_copy(update={"groups": (this.group, late)})
+    early = unique("early")
+    there = this.there.model_copy(update={"groups": (this.group, late, early)})
     back = reverse_flow(there)
     write(old, this.orders, "a", range(10))
     write(old, this.orders, "b", range(10))
     commit_alone(old, this.group, at(this.orders, 8, 8))
-    commit_alone(old, late, at(this.orders, 3, 3))
+    for group in (late, early):
+        commit_alone(old, group, at(this.orders, 3, 3))
     run(there, "first")
     assert failover(there).all_can_start
-    commit_alone(backup, late, at(f"{folder.name}.{this.orders}", 9, 9))
+    commit_alone(backup, late, at(f"{folder.name}.{this.orders}", 10, 9))
     assert isinstance(old, Broker)
     old.stop()
     cut_log(old, this.orders, 5)
@@ -240,6 +242,80 @@ def test_a_group_whose_home_was_truncated_and_written_on_is_stuck(
     assert reason.endswith(" It would continue at 8, and miss records.")
     assert groups[late].state == "ready"
     assert [one.offset for one in groups[late].partitions] == [5, 9]
+    # What it has not read on the new cluster is not on the old one any more.
+    assert groups[early].state == "stuck"
+    assert "5 offsets of " in groups[early].reason
+    assert groups[early].not_copied == 5
+
+
+@pytest.mark.long
+def test_a_group_whose_home_has_lost_what_was_left_out_before_is_stuck(
+    folder: Path, old: KafkaCluster, backup: KafkaCluster, unique: Unique
+) -> None:
+    """With kept names it was ready, and nothing left to copy: what came from there counted as there."""
+    this, done = place(Pair(folder, old, backup, unique), IDENTITY), unique("done")
+    there = this.there.model_copy(update={"groups": (this.group, done)})
+    back = reverse_flow(there)
+    write(old, this.orders, "a", range(10))
+    for group in (this.group, done):
+        commit_alone(old, group, at(this.orders, 3, 3))
+    run(there, "1-there")
+    write(backup, this.orders, "b", range(2))
+    run(back, "1-back")
+    write(old, this.orders, "c", range(10))
+    run(there, "2-there")
+    assert failover(there).all_can_start
+    run(back, "2-back")
+    assert failback(there, back).all_can_start
+    assert isinstance(old, Broker)
+    old.stop()
+    cut_log(old, this.orders, 7)
+    old.start().wait_ready()
+    write(old, this.orders, "z", range(20))
+    write(backup, this.orders, "b", range(2))
+    commit_alone(backup, done, at(this.orders, 13, 3))
+    run(back, "3-back")
+
+    groups = {group.name: group for group in failback(there, back).groups}
+
+    lost = f"5 offsets of {this.orders}-0 that it has not read are not on {there.source.alias}"
+    assert groups[this.group].state == "stuck"
+    assert groups[this.group].reason.startswith(lost)
+    assert groups[this.group].not_copied == 5
+    # It has read these on the new cluster, and none of what has their places on the old one.
+    assert groups[done].state == "ready"
+    assert groups[done].partitions[0].offset == 7
+
+
+@pytest.mark.long
+def test_a_group_that_was_further_in_a_branch_that_its_home_has_lost_is_stuck(
+    folder: Path, old: KafkaCluster, backup: KafkaCluster, unique: Unique
+) -> None:
+    """With kept names; what was lost there is copied back."""
+    this, far = place(Pair(folder, old, backup, unique), IDENTITY), unique("far")
+    there = this.there.model_copy(update={"groups": (this.group, far)})
+    back = reverse_flow(there)
+    for mark in "ab":
+        write(old, this.orders, mark, range(10))
+    commit_alone(old, this.group, at(this.orders, 8, 8))
+    commit_alone(old, far, at(this.orders, 3, 3))
+    run(there, "first")
+    assert failover(there).all_can_start
+    commit_alone(backup, far, at(this.orders, 8, 8))
+    assert isinstance(old, Broker)
+    old.stop()
+    cut_log(old, this.orders, 5)
+    old.start().wait_ready()
+    write(old, this.orders, "z", range(20))
+    run(back, "back")
+
+    groups = {group.name: group for group in failback(there, back).groups}
+
+    assert groups[this.group].state == "stuck"
+    assert f"the log of {this.orders}-0 was truncated at 5" in groups[this.group].reason
+    assert groups[this.group].reason.endswith(" It would continue at 8, and miss records.")
+    assert groups[far].state == "ready"
+    assert groups[far].partitions[0].offset == 5
 
 
 def test_a_planned_failover_reads_nothing_again(pair: Pair) -> None:
@@ -437,8 +513,8 @@ def test_a_group_that_would_miss_records_there_is_stuck(pair: Pair) -> None:
     assert [groups[it].state for it in there.groups] == ["stuck", "stuck"]
     assert groups[this.group].not_copied == 3
     assert groups[this.group].reason == (
-        f"3 offsets of {this.orders}-0 that it has not read are not on {there.target.alias}, where it would begin "
-        "after them, at 4."
+        f"3 offsets of {this.orders}-0 that it has not read are not on {there.target.alias}: it would begin "
+        "there at 4, and miss them."
     )
     assert "its offset 20 is outside of the log there" in groups[lost].reason
     # What it has not read is gone on the source as well.

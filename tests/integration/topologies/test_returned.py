@@ -115,6 +115,90 @@ def test_what_applications_wrote_after_the_log_was_cut_back_is_copied(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("is_recreated", [False, True])
+def test_what_the_other_cluster_has_lost_since_is_copied_back(
+    pair: Pair, target: Broker, orders: str, *, is_recreated: bool
+) -> None:
+    """It counted as returned, and was on neither log of that cluster."""
+    create_topic(target.bootstrap, orders)
+    there = _both_ways(replace(pair, primary=target), orders)
+    there = there.model_copy(update={"on_source_divergence": "continue"})
+    back = reverse_flow(there)
+    for run in ("1", "2"):
+        write(target, orders, *(f"a{run}{number}" for number in range(5)))
+    copy(there, "there")
+    if is_recreated:
+        recreate_topic(target, orders)
+    else:
+        target.stop()
+        cut_log(target, orders, 5)
+        target.start().wait_ready()
+        write(target, orders, "z0", "z1")
+    write(pair.backup, orders, "b0")
+
+    assert copy(back, "back") == ({"control": 1} if is_recreated else {"returned": 5, "control": 1})
+    both = sorted(values(pair.backup, orders) + ([] if is_recreated else ["z0", "z1"]))
+    assert sorted(values(target, orders)) == both
+    if not is_recreated:
+        assert copy(there, "again") == {"returned": 6, "control": 1}
+        copy(back, "still")
+        assert sorted(values(pair.backup, orders)) == sorted(values(target, orders)) == both
+
+
+@pytest.mark.long
+def test_what_has_come_in_the_place_of_a_lost_branch_is_not_sent_back(
+    pair: Pair, target: Broker, orders: str
+) -> None:
+    """It lies below the position, from where on the opposite flow's ledger was read."""
+    create_topic(target.bootstrap, orders)
+    there = _both_ways(replace(pair, primary=target), orders)
+    there = there.model_copy(update={"on_source_divergence": "continue"})
+    back = reverse_flow(there)
+    for run in ("1", "2"):
+        write(target, orders, *(f"a{run}{number}" for number in range(5)))
+    copy(there, "there")
+    target.stop()
+    cut_log(target, orders, 5)
+    target.start().wait_ready()
+    # The five that were lost are at offsets 5 to 9 again; the flow is at 10.
+    assert copy(back, "back") == {"returned": 5, "control": 1}
+    write(target, orders, "a30")
+
+    assert copy(there, "again") == {"returned": 5, "control": 1}
+
+    assert len(values(pair.backup, orders)) == 11
+    assert sorted(values(pair.backup, orders)) == sorted(values(target, orders))
+
+
+@pytest.mark.long
+def test_a_task_that_finds_a_lost_branch_after_the_plan_sends_nothing_back(
+    pair: Pair, target: Broker, orders: str
+) -> None:
+    """The plan has not read what the opposite flow has written below the position."""
+    create_topic(target.bootstrap, orders)
+    there = _both_ways(replace(pair, primary=target), orders)
+    there = there.model_copy(update={"on_source_divergence": "continue"})
+    back = reverse_flow(there)
+    write(pair.backup, orders, "b0")
+    copy(back, "1-back")
+    write(target, orders, *(f"a{number}" for number in range(8)))
+    copy(there, "1-there")
+    write(target, orders, "a8")
+    plan = plan_now(there, "2-there")
+    target.stop()
+    cut_log(target, orders, 2)
+    target.start().wait_ready()
+    copy(back, "2-back")
+    write(target, orders, "a9")
+
+    (outcome,) = copy_planned(there, plan)
+
+    assert outcome.failure and outcome.failure.transient
+    assert copy(there, "3-there") == {"returned": 8, "control": 1}
+    assert sorted(values(pair.backup, orders)) == sorted(values(target, orders))
+
+
+@pytest.mark.long
 def test_what_applications_wrote_after_another_mirrors_copies_were_cut_is_copied(
     pair: Pair, target: Broker, orders: str
 ) -> None:

@@ -466,6 +466,16 @@ def test_a_bad_flow_file_is_named_and_takes_no_other_dag_away(
     assert str(problem) in error
 
 
+def test_several_problems_of_one_file_are_a_line_each(load: Load, configs: Path) -> None:
+    (configs / "bad.yaml").write_text(f"{GOOD}timetable: '@daily'\nretires: 3\n")
+
+    (error,) = load().import_errors.values()
+
+    assert "\\n" not in error
+    named = [line for line in error.splitlines() if "timetable:" in line or "retires:" in line]
+    assert len(named) == 2
+
+
 def test_only_the_flows_into_the_clusters_named_are_dags(
     load: Load, configs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.config.reverse_flow import load_reverse_flow
 from kafka_ferry.runs.mirror.spark_ui import SparkApplication
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import RunFolder
@@ -130,3 +132,26 @@ def test_the_spark_connections_extra_names_the_history_server() -> None:
 
     assert history_conf(named) == {"spark.ferry.history.url": HISTORY}
     assert history_conf(odd) == history_conf(Connection(conn_id="s", conn_type="spark")) == {}
+
+
+@pytest.mark.parametrize("kind", ["mirror", "failback"])
+def test_the_log_of_publish_names_a_report_that_opens(flow: Flow, kind: str) -> None:
+    from types import SimpleNamespace
+
+    from kafka_ferry.runs import Run
+    from kafka_ferry_airflow.dags.steps import PublishOperator
+
+    back = load_reverse_flow(flow.file, flow)
+    copied = back if kind == "failback" else flow
+    run_of(copied).files.write("report.html", "")
+    task = PublishOperator(task_id="publish", flow=copied)
+
+    context: Any = {"ti": SimpleNamespace(dag_id=f"{kind}_{flow.slug}")}
+    address = task.report_address(Run(copied, RUN), context)
+
+    if kind == "mirror":
+        page = f"/kafka-ferry/api/flows/eu_to_us/runs/{QUOTED}/report"
+        assert address == f"https://example.org/air{page}"
+    else:
+        # The page Mirrors has no flow us_to_eu: no file holds one.
+        assert address == str(run_of(back).report_path)

@@ -195,6 +195,23 @@ def test_a_file_that_is_no_flow_is_told_to_who_may_see_such_problems(
         broken.unlink()
 
 
+def test_a_pool_that_there_is_not_is_told_with_the_flows_file(
+    configs: Path, api: AirflowApi, admin: httpx.Client
+) -> None:
+    file = configs / "pooled.yaml"
+    file.write_text(
+        "source: {alias: pooled, bootstrap.servers: 'a:1'}\n"
+        "target: {alias: backup, bootstrap.servers: 'b:1'}\n"
+        "pool: no_such_pool\n"
+    )
+    try:
+        api.wait_for_dag("mirror_pooled_to_backup")
+        (told,) = (it for it in got(admin, FLOWS)["problems"] if "pooled.yaml" in it)
+        assert "pool: Airflow has no pool 'no_such_pool': the tasks mirror and verify stay" in told
+    finally:
+        file.unlink()
+
+
 @pytest.fixture
 def state(configs: Path, runs: list[str]) -> Path:
     """The state folder of the flow that is shown."""

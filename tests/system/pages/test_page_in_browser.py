@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -243,6 +244,51 @@ def test_a_run_that_waits_for_a_person_needs_attention_and_leads_there(browser_p
     badge = table(page, "Mirrors").get_by_role("link", name=re.compile("awaiting approval .* ago"))
     expect(badge).to_have_attribute("href", re.compile("/runs/a%20run/tasks/approve/required_"))
     expect(table(page, "Mirrors")).to_contain_text("after the approval")
+
+
+@pytest.mark.parametrize(
+    ("activity", "latest", "question", "shown"),
+    [
+        (None, None, None, "This mirror has not run yet"),
+        ("running", {"state": "running"}, None, "The first run is running"),
+        ("running", {"state": "running", "is_dry": True}, None, "This mirror has not run yet"),
+        ("running", {"state": "running"}, {"task": "approve", "since": 1}, "waits for an approval"),
+        (None, {"state": "failed"}, None, "The last one has ended (failed): a run."),
+    ],
+)
+def test_a_mirror_without_a_report_says_what_its_first_run_does(
+    browser_page: Page,
+    activity: str | None,
+    latest: dict[str, Any] | None,
+    question: dict[str, Any] | None,
+    shown: str,
+) -> None:
+    page = browser_page
+
+    def without_report(route: Route) -> None:
+        answer = route.fetch()
+        told = answer.json() | {"last": None, "current": None, "activity": activity}
+        told["dag"]["latest"] = latest and {"run": "a run", "is_dry": False, **latest}
+        told["dag"]["question"] = question and {"run": "a run", **question}
+        route.fulfill(response=answer, json=told)
+
+    page.route(f"**/kafka-ferry/api/flows/{FLOW}", without_report)
+    page.goto(PAGE)
+    expect(page.get_by_role("status").filter(has_text=shown)).to_be_visible()
+
+
+def test_before_a_run_has_proved_all_of_a_flow_no_time_is_shown_for_it(browser_page: Page) -> None:
+    page = browser_page
+
+    def partly_proved(route: Route) -> None:
+        answer = route.fetch()
+        told = answer.json()
+        told["current"]["verified_until"] = 0
+        route.fulfill(response=answer, json=told)
+
+    page.route(f"**/kafka-ferry/api/flows/{FLOW}", partly_proved)
+    page.goto(PAGE)
+    expect(page.get_by_text("not all of it yet")).to_be_visible()
 
 
 def test_it_fits_a_phone(people: People, runs: list[str]) -> None:

@@ -102,14 +102,20 @@ def test_each_file_fails_for_itself(
     assert str(error).startswith(f"{tmp_path / 'a.yaml'}:{problem}")
 
 
-def test_a_second_file_with_the_same_flow_is_a_problem(files: FlowFiles, tmp_path: Path) -> None:
+def test_a_flow_in_two_files_runs_from_none_of_them(files: FlowFiles, tmp_path: Path) -> None:
+    """A copy may lack the approval that the other one asks for."""
     first = write(tmp_path, "a.yaml", "east", topics=["a"])
     second = write(tmp_path, "b.yaml", "east", topics=["b"])
+    write(tmp_path, "c.yaml", "west")
     found = files.read()
-    assert found.flows["east_to_hub"].topics == ("a",)
-    assert [str(problem) for problem in found.problems] == [
-        f"{second}: east->hub: is in {first} already"
+    assert found.flows.keys() == {"west_to_hub"}
+    told = "too, and runs from none of them. Delete the file that is not to be"
+    assert [str(it).partition(", or")[0] for it in found.problems] == [
+        f"{first}: east->hub: is in {second} {told}",
+        f"{second}: east->hub: is in {first} {told}",
     ]
+    second.unlink()
+    assert files.read().flows["east_to_hub"].topics == ("a",)
 
 
 @pytest.mark.usefixtures("files")

@@ -92,6 +92,47 @@ def test_many_records_are_passed_over_only_if_the_log_still_has_the_last_one(wri
     assert (returned.left_out_from(6) is not None) is (writer == 7)
 
 
+@pytest.mark.parametrize(
+    ("lost", "copied", "returned"),
+    [
+        ([], [], 6),
+        ([(4, 6)], [4, 5], 4),
+        ([(2, 8)], [2, 3, 4, 5, 6, 7], 0),
+        ([(3, 4), (7, 20)], [3, 7], 4),
+    ],
+)
+def test_what_the_target_has_lost_since_is_copied(
+    lost: list[tuple[int, int]], copied: list[int], returned: int
+) -> None:
+    log = a_batch(2, at=0) + a_batch(6, at=2, producer_id=4) + a_batch(1, at=8)
+    known = Returned([ReturnedSpan(2, 8, 4)], lost=lost)
+    found = list(converted_batches(log, AbortFilter(()), 0, 9, filters=[known]))
+    offsets = [
+        offset for it in found for first, count in it.runs for offset in range(first, first + count)
+    ]
+    assert offsets == [0, 1, *copied, 8]
+    assert sum(it.reasons.get(Reason.RETURNED, 0) for it in found) == returned
+    absent = known.left_out_from(2)
+    assert (absent.end if absent else 2) == min([8, *copied])
+
+
+def test_nothing_is_decided_where_what_the_target_has_lost_is_unknown() -> None:
+    log = a_batch(2, at=0) + a_batch(6, at=2, producer_id=4)
+    known = Returned([ReturnedSpan(2, 8, 4)], lost=None)
+    assert known.left_out_from(2) is None
+    found = converted_batches(log, AbortFilter(()), 0, 8, filters=[known])
+    assert next(found).runs == ((0, 2),)
+    with pytest.raises(MalformedBatch, match="whose log was truncated since"):
+        next(found)
+
+
+def test_a_batch_in_the_place_of_what_the_target_has_lost_is_copied_whole() -> None:
+    log = a_batch(6, at=2, producer_id=9)
+    known = Returned([ReturnedSpan(2, 8, 4)], lost=[(4, 6)])
+    (converted,) = converted_batches(log, AbortFilter(()), 2, 8, filters=[known])
+    assert converted.runs == ((2, 6),)
+
+
 def test_offsets_are_records_or_have_one_reason_each() -> None:
     log = (
         a_batch(2, at=0)

@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from kafka_ferry.cli import certificate_view
-from kafka_ferry.cli.certificate_view import checked_json, not_looked_at, show_certificate
+from kafka_ferry.cli.certificate_view import (
+    certificates_text,
+    checked_json,
+    not_looked_at,
+    show_certificate,
+)
 from tests.unit.certificates.builders import KEY, a_certificate, a_range
 
 GONE = a_range(0, 6, 10) | {"read_back": 0, "absent": {"gone": 4}, "compared": False}
@@ -73,3 +78,16 @@ def test_certificates_from_before_the_flow_had_a_key_prove_nothing() -> None:
     )
     assert one["notes"][0].startswith("Certificate 2 is not signed, since")
     assert checked_json(chain, [], None)["first"] == 1
+
+
+@pytest.mark.parametrize(
+    ("serials", "shown"),
+    [
+        ([3], "certificate 3"),
+        ([1, 2, 3], "certificates 1 to 3"),
+        ([1, 3, 4], "certificates 1, 3 to 4"),
+    ],
+)
+def test_certificates_are_named_by_their_serials(serials: list[int], shown: str) -> None:
+    some = [a_certificate(serial, None, a_range()) for serial in serials]
+    assert certificates_text(some) == shown

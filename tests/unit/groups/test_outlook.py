@@ -88,7 +88,7 @@ def test_one_that_would_never_get_what_it_has_not_read_is_stuck(is_done: bool) -
     found = looked(move, is_done=is_done)
     assert (found.state, found.not_copied) == ("stuck", 96)
     assert found.reason == (
-        "95 offsets of orders-0 that it has not read are not on b, where it would begin after them, at 8."
+        "95 offsets of orders-0 that it has not read are not on b: it would begin there at 8, and miss them."
     )
     # There it has read further.
     assert looked(replace(move, action="held"), committed=9).state == "ready"

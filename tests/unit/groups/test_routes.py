@@ -16,6 +16,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.state import StateFolder
 from tests.unit.ledger.entries import (
     FLOW,
+    a_backfill,
     a_copied_range,
     a_release,
     a_run,
@@ -171,6 +172,67 @@ def test_records_that_the_opposite_flow_has_brought_are_where_they_came_from(
     assert found[ORDERS].map.reverse(104) == (4, "exact")
     alone = routes(table, TOPICS, {"orders": "orders there"})
     assert alone[ORDERS].map.translate(2) == (102, "exact")
+
+
+@pytest.mark.parametrize("has_backfills", [False, True])
+def test_what_the_target_has_lost_since_it_came_from_there_is_nowhere_there(
+    ledger: Ledger, has_backfills: bool
+) -> None:
+    there = {
+        "topic_id": "orders there",
+        "remote_topic": "orders",
+        "remote_topic_id": "id of orders",
+    }
+    # 5 to 9 have come from 50 to 54; the log there was truncated at 52, and 8 was copied back to 60.
+    same = {"remote_topic": "orders", "remote_topic_id": "orders there"}
+    table = ledger(
+        a_transaction(
+            a_copied_range(0, 10, segments=(Segment(0, 40, 5), Segment(8, 60, 1)), **same)
+        )
+    )
+    came = a_copied_range(50, 55, segments=(Segment(50, 5, 5),)).model_copy(update=there)
+    entries: list[Entry] = [a_transaction(came, flow=BACK)]
+    if has_backfills:
+        old = a_copied_range(2, 3, segments=(Segment(2, 4, 1),)).model_copy(update=there)
+        entries.append(a_backfill(old).model_copy(update={"flow": BACK}))
+    opposite = ledger(*entries, flow=BACK)
+    ids = {"orders": "orders there"}
+
+    whole = routes(table, TOPICS, ids, opposite=opposite)[ORDERS]
+    cut = routes(table, TOPICS, ids, opposite=opposite, diverged={TopicPartition("orders", 0): 52})[
+        ORDERS
+    ]
+
+    assert (whole.lost_from, whole.map.count_lost(0, 10)) == (None, 0)
+    assert (cut.lost_from, cut.map.count_lost(0, 10), cut.map.count_lost(8, 10)) == (7, 2, 1)
+    assert whole.map.translate(6) == (51, "exact")
+    assert cut.map.translate(6) == (51, "exact")
+    # Nothing of what is there from 52 on was read.
+    assert cut.map.translate(9) == (52, "gap")
+
+
+@pytest.mark.parametrize(
+    ("start", "diverged_at", "expected"),
+    [
+        (100, None, 2),
+        (104, None, 1),
+        (100, 2, 5),
+        (102, 2, 5),
+        (103, 9, 2),
+        (110, 2, 2),
+        (115, 0, 0),
+    ],
+)
+def test_copies_are_orphans_where_the_source_has_lost_what_they_are_copies_of(
+    ledger: Ledger, start: int, diverged_at: int | None, expected: int
+) -> None:
+    # 3 and 4 were in a branch that is lost, and others have come in their places.
+    table = ledger(
+        a_transaction(a_copied_range(0, 5, segments=(Segment(0, 100, 5),))),
+        a_transaction(a_copied_range(3, 5, segments=(Segment(3, 110, 2),), rewound_from=5)),
+    )
+    offsets = routes(table, TOPICS, REMOTE)[ORDERS].map
+    assert offsets.count_orphans(start, 115, diverged_at=diverged_at) == expected
 
 
 def test_where_the_opposite_flow_has_not_come_to_yet_what_others_may_have_written_is_not_skipped(

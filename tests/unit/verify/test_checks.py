@@ -27,3 +27,12 @@ def test_no_two_checks_have_the_same_name() -> None:
 
 def test_every_check_says_what_to_look_at() -> None:
     assert all(check.advice.endswith(".") for suite in SUITES for check in suite.checks)
+
+
+def test_no_advice_leads_to_the_command_that_shows_it() -> None:
+    assert not [
+        check.key
+        for suite in SUITES
+        for check in suite.checks
+        if "repair --findings" in check.advice
+    ]

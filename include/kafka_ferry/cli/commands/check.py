@@ -10,11 +10,11 @@ import typer
 
 from kafka_ferry.cli.flows import flows_of, ignored_keys
 from kafka_ferry.cli.options import FLOW_FILE, ClustersOption, FlowOption
-from kafka_ferry.cli.terminal import messages, out, show_json
+from kafka_ferry.cli.terminal import messages, out, show_error, show_json
 from kafka_ferry.config.client.keystores import wrong_stores
 from kafka_ferry.config.files.load import doubt_texts, refuse
 from kafka_ferry.config.types.problems import WHOLE_FILE, Problem, config_error
-from kafka_ferry.errors import JavaNeeded
+from kafka_ferry.errors import FerryError, JavaNeeded
 from kafka_ferry.plan.same_names import own_names, same_names
 from kafka_ferry.plan.topics.unused_options import unused_registries
 
@@ -51,10 +51,8 @@ def check(
 ) -> None:
     """Check flows' files, and ask no broker. Exits with 0 if a run would accept them."""
     paths = {it.absolute(): it for it in [*(config or ()), *(files or ())] or [FLOW_FILE]}
-    flows = [(file, one) for file in paths.values() for one in flows_of(file, flow, clusters)]
+    flows, refused = _valid_flows([*paths.values()], flow, clusters)
     _refuse_twins(flows)
-    for file, one in flows:
-        refuse(file, one, (*own_names(one), *_wrong_stores(one)))
     unchecked = _check_rules([one for _, one in flows])
     notes = {one.name: [*_notes(file, one)] for file, one in flows}
     for file, one in flows if unchecked else ():
@@ -64,12 +62,39 @@ def check(
         notes[other.name] += [f"{file}: {sentence}" for sentence in same_names(one, other)]
     if as_json:
         show_json([[_as_json(file, it, notes[it.name]) for file, it in flows]], several=False)
-        return
-    for file, one in flows:
-        groups = "" if one.groups == (".*",) else f"; its groups are {', '.join(one.groups)}"
-        out.print(f"{file}: {one.name} is valid; it copies {', '.join(one.topics)}{groups}")
-    for note in dict.fromkeys(sentence for some in notes.values() for sentence in some):
-        messages.print(note)
+    else:
+        for file, one in flows:
+            groups = "" if one.groups == (".*",) else f"; its groups are {', '.join(one.groups)}"
+            out.print(f"{file}: {one.name} is valid; it copies {', '.join(one.topics)}{groups}")
+        for note in dict.fromkeys(sentence for some in notes.values() for sentence in some):
+            messages.print(note)
+    if refused:
+        raise typer.Exit(refused[0].exit_code)
+
+
+def _valid_flows(
+    files: Sequence[Path], name: str | None, clusters: Sequence[str] | None
+) -> tuple[list[tuple[Path, Flow]], list[FerryError]]:
+    """The flows of the files that are valid, and what is wrong with the others, which is shown at once.
+
+    Raises:
+        ConfigError: the only file is not valid.
+    """
+    valid: list[tuple[Path, Flow]] = []
+    refused: list[FerryError] = []
+    for file in files:
+        try:
+            flows = flows_of(file, name, clusters)
+            for one in flows:
+                refuse(file, one, (*own_names(one), *_wrong_stores(one)))
+        except FerryError as error:
+            if len(files) == 1:
+                raise
+            show_error(error)
+            refused.append(error)
+        else:
+            valid += [(file, one) for one in flows]
+    return valid, refused
 
 
 def _wrong_stores(flow: Flow) -> Iterator[Problem]:

@@ -160,7 +160,7 @@ def _age(flow: Flow, rows: Sequence[Lag]) -> str:
     behind = f"{offsets}{and_heartbeats(beats)} behind"
     if unknown := len(rows) - len(lags):
         behind += f", and unknown in {count(unknown, 'partition')} without a leader"
-    until = until_text([row.complete_until for row in rows])
+    until = until_text([row.complete_until for row in rows if not row.is_untouched])
     if until:
         return f"Complete until {until}; {behind}."
     if any(row.proved_at for row in rows):

@@ -219,14 +219,20 @@ class Cluster(BaseModel):
         if problems := [] if self.is_resolved else [*role_problems(properties)]:
             raise config_error(self.origin, *problems)
         if not properties.get("bootstrap.servers"):
-            reason = f"is required: the connection {self.airflow_connection!r} has none either"
-            raise ConfigError(self.origin, "bootstrap.servers", reason)
+            name = self.airflow_connection
+            reason = f"is required: the connection {name!r} has none either"
+            advice = (
+                f"Add it to the Extra of {name!r} in Airflow (Admin, Connections), or to this file."
+            )
+            raise ConfigError(self.origin, "bootstrap.servers", reason, advice=advice)
         return properties
 
     @property
     def servers_option(self) -> str:
-        """Which key of which file names the bootstrap servers of the control plane's client."""
+        """Which key of which file, or of which Airflow connection, names the control plane's bootstrap servers."""
         own = "admin.bootstrap.servers"
+        if self.airflow_connection and not {own, "bootstrap.servers"} & self.properties.keys():
+            return f"bootstrap.servers in the Extra of the Airflow connection {self.airflow_connection!r}"
         option = own if own in self.properties else "bootstrap.servers"
         key = f"{self.section or self.alias}.{option}"
         return f"{key} in {self.file}" if self.file else key

@@ -175,8 +175,7 @@ def checked_patterns(patterns: tuple[str, ...], *, any_text: bool = False) -> tu
         words = pattern.split()
         if len(words) > 1 and "#" not in pattern:
             raise PatternError(
-                f"{pattern!r} holds a blank, as no topic's name does: put a comma between names, "
-                f"{', '.join(words)!r}{_escapes(any_text, _BLANK)}"
+                f"{pattern!r} holds a blank, as no topic's name does: {_apart(words)}{_escapes(any_text, _BLANK)}"
             )
         if _COMMENT.search(pattern):
             raise PatternError(
@@ -191,6 +190,16 @@ def checked_patterns(patterns: tuple[str, ...], *, any_text: bool = False) -> tu
         )
     compile_patterns(patterns)
     return patterns
+
+
+def _apart(words: Sequence[str]) -> str:
+    """How the words of an entry become entries: one with commas is of a list, or a line of Airflow's form."""
+    names = [word.strip(",") for word in words]
+    if any(word.endswith(",") for word in words):
+        return f"each name is an entry of its own, or a line of a form, {', '.join(map(repr, filter(None, names)))}"
+    return (
+        f"put a comma between names, {', '.join(names)!r}, or each on a line of its own in a form"
+    )
 
 
 def _escapes(any_text: bool, escape: str) -> str:

@@ -145,7 +145,9 @@ class FetchAnswers:
 
         # The ledger tells the epochs of what earlier tries copied, and nothing of what this one has read.
         diverged_at = None if cursor.begun else branch_end(self._rules.epochs(cursor.range), end_of)
-        if self._rules.rewind and diverged_at is not None:
+        # The plan has not looked at what the opposite flow has written below its range: only the next one does.
+        is_planned = cursor.range.returned_since < 0 or (diverged_at or 0) >= cursor.range.start
+        if self._rules.rewind and diverged_at is not None and is_planned:
             cursor.at, cursor.leader_epoch, cursor.begun = min(diverged_at, at), -1, True
             return
         what = ""
@@ -156,7 +158,7 @@ class FetchAnswers:
             f"{cursor.leader_epoch} (an unclean leader election?){what}."
         )
         advice = "With on.source.divergence=continue the position is set back to where they part."
-        transient = self._rules.rewind and cursor.begun
+        transient = self._rules.rewind and (cursor.begun or not is_planned)
         self._cursors.fail(cursor, message, transient=transient, advice=advice)
 
     def judge_error(self, cursor: Cursor, code: int) -> None:

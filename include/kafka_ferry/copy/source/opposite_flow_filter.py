@@ -13,25 +13,32 @@ offsets, it is the producer that the ledger names, and what it has written after
 What another mirror had written before that flow took over has no producer there, but a leader epoch: no batch of a
 later one is that mirror's. The ledger is read after the ends of the ranges: what a committed reader sees below these
 is in it by then.
+
+What the target has lost since it came from it is copied back: its topic was recreated, or its log was truncated below
+what the opposite flow had copied, by its leader epochs or by that flow's ledger.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kafka_ferry.batches import Segment
+from kafka_ferry.batches.epochs import EpochEnd, branch_end
 from kafka_ferry.batches.returned_records import ANY_PRODUCER, Returned, ReturnedSpan
 from kafka_ferry.config.flow import names_of
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger import CopiedRange, CopyingEntry, ledger_topic
+from kafka_ferry.ledger import CopiedRange, CopyingEntry, TransactionEntry, ledger_topic
+from kafka_ferry.ledger.epochs import epoch_history
 from kafka_ferry.ledger.topic import entries_with_producers, require_settled
 from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connect
+from kafka_ferry.wire.partitions.epochs import epoch_ends
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import batch_at, stored_batches
 
@@ -65,38 +72,102 @@ class ReturnedRecords:
         return self._known
 
     def _read(self) -> dict[TopicPartition, Returned]:
-        flow = self._flow
-        opposite = opposite_name(flow)
-        ledger = ledger_topic(flow.target.alias)
-        require_settled(flow.source, ledger)
+        require_settled(self._flow.source, ledger_topic(self._flow.target.alias))
         spans: dict[TopicPartition, list[ReturnedSpan]] = defaultdict(list)
-        preserved: dict[TopicPartition, CopiedRange] = {}
+        copies: dict[TopicPartition, list[Segment]] = defaultdict(list)
+        lost: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
+        last: dict[TopicPartition, CopiedRange] = {}
         adopted_epochs: dict[TopicPartition, int] = {}
+        for tp, copied, producer_id, is_ordinary in self._ranges():
+            if copied.rewound_from >= 0:
+                # These had been copied of a branch that the target has lost.
+                lost[tp] += _images_from(copied.start, copies.pop(tp, []))
+            writer = _writer_of(copied, producer_id)
+            for segment in copied.segments:
+                first, end = segment[1], segment[1] + segment[2]
+                if end > self._wanted[tp].start:
+                    spans[tp].append(ReturnedSpan(first, end, writer))
+                    copies[tp].append(segment)
+            if is_ordinary:
+                last[tp] = copied
+            if copied.remote_epoch >= 0:
+                adopted_epochs[tp] = copied.remote_epoch
+        preserved = {tp: copied for tp, copied in last.items() if copied.preserved}
+        for tp, uncommitted in self._uncommitted_spans(preserved).items():
+            spans[tp] += uncommitted
+        # Last, so that what is lost while the ledger is read counts too.
+        diverged = self._diverged({tp: last[tp] for tp in spans.keys() & last.keys()})
+        for tp, since in diverged.items():
+            lost[tp] += _images_from(since or 0, copies[tp])
+        unknown = {tp for tp, since in diverged.items() if since is None}
+        return {
+            tp: Returned(
+                of_partition,
+                partial(_is_by, self._flow.source, tp, epoch),
+                epoch,
+                None if tp in unknown else lost[tp],
+            )
+            for tp, of_partition in spans.items()
+            for epoch in (adopted_epochs.get(tp, -1),)
+        }
+
+    def _ranges(self) -> Iterator[tuple[TopicPartition, CopiedRange, int, bool]]:
+        """What the opposite flow has copied from topics that the target still has.
+
+        Yields:
+            The partition, the range, the producer of its ledger record, and whether it is not a backfill's.
+        """
+        flow = self._flow
         since = min(range_.returned_since for range_ in self._wanted.values())
+        ledger = ledger_topic(flow.target.alias)
         for _, entry, producer_id in entries_with_producers(flow.source, ledger, since):
-            if not isinstance(entry, CopyingEntry) or entry.flow != opposite:
+            if not isinstance(entry, CopyingEntry) or entry.flow != opposite_name(flow):
                 continue
             for copied in entry.ranges:
                 tp = TopicPartition(copied.remote_topic, copied.partition)
                 range_ = self._wanted.get(tp)
-                if range_ and copied.remote_topic_id in ("", range_.topic_id):
-                    writer = _writer_of(copied, producer_id)
-                    spans[tp] += (
-                        ReturnedSpan(first, first + count, writer)
-                        for _, first, count in copied.segments
-                        if first + count > range_.start
-                    )
-                    if copied.preserved:
-                        preserved[tp] = copied
-                    if copied.remote_epoch >= 0:
-                        adopted_epochs[tp] = copied.remote_epoch
-        for tp, uncommitted in self._uncommitted_spans(preserved).items():
-            spans[tp] += uncommitted
-        return {
-            tp: Returned(of_partition, partial(_is_by, flow.source, tp, epoch), epoch)
-            for tp, of_partition in spans.items()
-            for epoch in (adopted_epochs.get(tp, -1),)
+                if not range_ or copied.remote_topic_id not in ("", range_.topic_id):
+                    continue
+                # What was copied from a topic that was recreated since is nowhere else.
+                if copied.topic_id in ("", range_.remote_topic_id) or not range_.remote_topic_id:
+                    yield tp, copied, producer_id, isinstance(entry, TransactionEntry)
+
+    def _diverged(
+        self, last: Mapping[TopicPartition, CopiedRange]
+    ) -> dict[TopicPartition, int | None]:
+        """Where the target's own logs part from those that the opposite flow has copied, by the partition here.
+
+        Args:
+            last: the last range of each partition, which was copied up to there.
+
+        Returns:
+            Offsets of the target's logs, None where they part and that is unknown.
+        """
+        own = {
+            TopicPartition(copied.topic, copied.partition): tp
+            for tp, copied in last.items()
+            if copied.leader_epoch >= 0
         }
+        diverged: dict[TopicPartition, int | None] = {}
+        if not own:
+            return diverged
+        with connect(self._flow.target) as cluster:
+            epochs = {there: last[tp].leader_epoch for there, tp in own.items()}
+            ends = retry(lambda: epoch_ends(cluster, epochs))
+            for there, epoch_end in ends.items():
+                copied = last[tp := own[there]]
+                if epoch_end.epoch == copied.leader_epoch and epoch_end.end >= copied.end:
+                    continue
+                ranges = (
+                    it for at, it, _, is_ordinary in self._ranges() if at == tp and is_ordinary
+                )
+
+                def end_of(epoch: int, there: TopicPartition = there) -> EpochEnd | None:
+                    return retry(lambda: epoch_ends(cluster, {there: epoch})).get(there)
+
+                first = branch_end(epoch_history(ranges), end_of)
+                diverged[tp] = None if first is None else min(first, copied.end)
+        return diverged
 
     def _uncommitted_spans(
         self, last: Mapping[TopicPartition, CopiedRange]
@@ -115,6 +186,15 @@ class ReturnedRecords:
                 assert copied.producer is not None
                 spans[tp] = retry(partial(_after, cluster, tp, copied.end, copied.producer))
         return spans
+
+
+def _images_from(first: int, copies: Iterable[Segment]) -> list[tuple[int, int]]:
+    """Where the copies of what the other cluster has lost are, which is all from its offset ``first`` on."""
+    return [
+        (target + max(0, first - source), target + records)
+        for source, target, records in copies
+        if source + records > first
+    ]
 
 
 def _writer_of(copied: CopiedRange, producer_id: int) -> int:

@@ -7,8 +7,8 @@ query has read. Anything else is a doubt, and the user decides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kafka_ferry.groups.routes import Route
@@ -54,12 +54,16 @@ class Placing:
         routes: the offset maps, by source partition, as far as verified.
         target_logs: the target's logs, by its partitions.
         source_logs: the source's logs, by its partitions; empty where it does not answer.
+        diverged: where the source's logs part from those that were copied, by its partitions; -1 where that is unknown.
+        lost: the target's partitions that no longer have the last record that was copied.
     """
 
     remote: Mapping[str, str]
     routes: Mapping[TopicPartition, Route]
     target_logs: Mapping[TopicPartition, LogBounds]
     source_logs: Mapping[TopicPartition, LogBounds]
+    diverged: Mapping[TopicPartition, int] = field(default_factory=dict)
+    lost: Collection[TopicPartition] = ()
 
     def __call__(self, source: TopicPartition, offset: int) -> Placed:
         """Where ``offset``, the next one that the query reads, is on the target."""
@@ -75,7 +79,20 @@ class Placing:
         if log is None:
             return replace(placed, doubt=f"{placed.target} is not on the target, or has no leader")
         here = self.source_logs.get(source)
-        return _by_map(placed, route, log, here) if route else self._without_map(placed, log)
+        if route is None:
+            return self._without_map(placed, log)
+        placed = _by_map(placed, route, log, here)
+        doubt = placed.doubt or self._doubt_of_logs(source, placed)
+        return replace(placed, doubt=doubt)
+
+    def _doubt_of_logs(self, source: TopicPartition, placed: Placed) -> str:
+        if placed.target in self.lost:
+            return f"the log of {placed.target} has lost records that were copied"
+        diverged_at = self.diverged.get(source, placed.offset)
+        if placed.offset <= diverged_at:
+            return ""
+        where = f" at {diverged_at}" if diverged_at >= 0 else ""
+        return f"its log was truncated{where}, below what was copied, and may have had other records there"
 
     def _without_map(self, placed: Placed, log: LogBounds) -> Placed:
         """Place an offset of an unknown partition, which is possible if it had nothing to read."""

@@ -84,6 +84,23 @@ class RangeColumns(NamedTuple):
             backfill=None if self.backfill is None else self.backfill[ranges],
         )
 
+    def set_back(self, to: int) -> RangeColumns:
+        """The columns as they are once the source's log was found to end at ``to``, of what was copied."""
+        return self._replace(
+            start=np.append(self.start, to),
+            end=np.append(self.end, to),
+            rewound_from=np.append(self.rewound_from, self.end.max(initial=to)),
+            lengths=np.append(self.lengths, 0),
+            batches=np.append(self.batches, 0),
+            backfill=None if self.backfill is None else np.append(self.backfill, np.False_),
+        )
+
+    def first_image(self, since: int) -> int | None:
+        """The first *target* offset of a copy of the source's offset ``since`` or a later one; None without one."""
+        is_wanted = self.source + self.records > since
+        images = self.target + np.maximum(0, since - self.source)
+        return int(images[is_wanted].min()) if is_wanted.any() else None
+
     def ordinary(self, starts: Offsets, ends: Offsets) -> tuple[Offsets, Offsets]:
         """The ``starts`` and ``ends``, a pair for each range, that are not of a backfill."""
         if self.backfill is None or not self.backfill.any():

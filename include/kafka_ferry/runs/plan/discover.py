@@ -202,12 +202,13 @@ def _cluster_ids(flow: Flow, source: ClusterControl, target: ClusterControl) -> 
         if len(id_) > _LONGEST_CLUSTER_ID:
             raise FerryError(
                 f"{cluster.alias} says that its cluster id has {len(id_):,} characters; Kafka's have 22.",
-                advice=f"Check {cluster.alias}.bootstrap.servers.",
+                advice=f"Check {cluster.servers_option}.",
             )
     if ids[0] == ids[1]:
         raise SameCluster(
             f"{flow.short_file}: {flow.source.alias} and {flow.target.alias} are one cluster ({ids[0]}).",
-            advice="Check their bootstrap.servers: a cluster is never mirrored into itself.",
+            advice=f"Check {flow.source.servers_option}, and {flow.target.servers_option}: a cluster is never mirrored "
+            "into itself.",
         )
     return ids
 

@@ -57,3 +57,17 @@ def diverged_epochs(
             end = branch_end(ledger.epochs(target, position), end_of)
             diverged[tp] = -1 if end is None else min(end, position.offset)
     return diverged
+
+
+def diverged_since(
+    source: Cluster, ledger: LedgerTable, topic_ids: Mapping[str, str]
+) -> dict[TopicPartition, int]:
+    """``diverged_epochs`` of all that the ledger has of the topics with these ids, by name."""
+    remote_names = {name: remote for name, remote in ledger.topics().items() if name in topic_ids}
+    names = {remote: name for name, remote in remote_names.items()}
+    copied = {
+        TopicPartition(names[tp.topic], tp.partition): position
+        for tp, position in ledger.positions().items()
+        if tp.topic in names and position.topic_id == topic_ids[names[tp.topic]]
+    }
+    return diverged_epochs(source, ledger, copied, remote_names)

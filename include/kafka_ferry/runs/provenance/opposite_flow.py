@@ -102,7 +102,10 @@ def find_returned(
     since = dict.fromkeys(returned_topics(flow, upstream, target_id) & topics.keys(), end)
     otherwise = _topics_of_others(flow, upstream, target_id)
     starts = {
-        tp: position.offset if (position := positions.get(_target(tp, remote_names))) else log.start
+        # Below the position too, where the log was truncated: copying goes on at what has come there since.
+        tp: min(position.offset, source.logs.diverged.get(tp, position.offset))
+        if (position := positions.get(_target(tp, remote_names)))
+        else log.start
         for tp, log in source.logs.bounds.items()
     }
     for offset, tp, topic_id, last in _written_ranges(opposite, topics) if topics else ():

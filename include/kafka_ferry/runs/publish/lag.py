@@ -86,6 +86,12 @@ class Lag:
         return max(0, behind)
 
     @property
+    def is_untouched(self) -> bool:
+        """Whether the partition never had a record, and no run has said so: nothing there could be proved."""
+        has_none = self.log_end == 0 and not self.position and not self.gone
+        return has_none and self.complete_until is None
+
+    @property
     def deleted(self) -> int:
         """How many of the offsets behind the source has deleted before they were copied."""
         if self.log_start is None or self.position is None:
@@ -129,11 +135,11 @@ def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
 def last_complete(flow: Flow, ledger: LedgerTable) -> str:
     """Until when the copy was proved complete by the last run, as far as this machine's state folder knows: sentences.
 
-    Partitions that were copied and never proved count as such.
+    Partitions that were copied and never proved count as such; before offset 0 there is nothing to prove.
     """
     unknown = "How many records are not copied is unknown."
     partitions = RunFolder(flow_state(flow).folder("runs"), "").verified_until().partitions
-    copied = dict.fromkeys(map(str, ledger.positions()), 0)
+    copied = {str(target): 0 for target, it in ledger.positions().items() if it.offset}
     until = until_text((copied | dict(partitions)).values())
     return f"By the last run the copy was complete until {until}. {unknown}" if until else unknown
 

@@ -24,6 +24,17 @@ def selection_of(flow: Flow) -> str:
     return json.dumps(selection, sort_keys=True)
 
 
+def is_moved(file: str, ledger: LedgerTable) -> bool:
+    """Whether the flow's last run used another file.
+
+    Args:
+        file: this one, as ``Flow.short_file`` has it.
+        ledger: the flow's ledger, projected.
+    """
+    last = last_run(ledger)
+    return last is not None and last.file not in ("", file)
+
+
 def require_one_file(flow: Flow, ledger: LedgerTable) -> None:
     """Does nothing if the flow's last run used this file, or one that selects the same topics.
 
@@ -33,7 +44,7 @@ def require_one_file(flow: Flow, ledger: LedgerTable) -> None:
         ConfigError: it used another file, which selects other topics.
     """
     last = last_run(ledger)
-    if last is None or not last.file or last.file == flow.short_file:
+    if last is None or not is_moved(flow.short_file, ledger):
         return
     if last.topics != selection_of(flow):
         raise ConfigError(

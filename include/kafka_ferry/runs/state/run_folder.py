@@ -88,6 +88,11 @@ class RunFolder:
         local = self.files.local_path
         return local / REPORT if local and (local / REPORT).exists() else None
 
+    @property
+    def report_address(self) -> str:
+        """Where the report page is, or would be: a path of this machine, or a URI without the store's options."""
+        return str(self.files.local_path or self.files.uri.rstrip("/")) + f"/{REPORT}"
+
     @contextmanager
     def step(self, step: str, shard: int | None = None) -> Iterator[None]:
         """Record how a step or its shard ended, whatever happens, unless it was restarted meanwhile.

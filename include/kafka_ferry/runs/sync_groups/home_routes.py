@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import AccessDenied
@@ -113,10 +113,16 @@ class HomeRoutes:
         if route:
             move = translate_move(tp, committed, route, logs=logs, home=True)
             diverged_at = self.diverged.get(own)
+            if move.offset is not None and diverged_at != _UNKNOWN_OFFSET and (log := logs[0]):
+                unread = max(committed.offset, log.start), log.end
+                lost = route.map.count_orphans(*unread, diverged_at=diverged_at)
+                move = replace(move, missing=move.missing + lost)
             if diverged_at is None or move.offset is None or move.offset <= diverged_at:
                 return move
-            reason = DIVERGED.format(own, f" at {diverged_at}" if diverged_at >= 0 else "")
-            if diverged_at < 0:
+            reason = DIVERGED.format(
+                own, "" if diverged_at == _UNKNOWN_OFFSET else f" at {diverged_at}"
+            )
+            if diverged_at == _UNKNOWN_OFFSET:
                 move = replace(move, action="held", offset=None, kind=None, missing=0)
             else:
                 move = replace(move, offset=diverged_at, kind="clamped")
@@ -125,6 +131,7 @@ class HomeRoutes:
         return replace(move, home=True)
 
 
+_UNKNOWN_OFFSET: Final = -1
 _NO_LEDGER = (
     "its name says that it came from the target, but {} on the source does not say from where."
 )

@@ -8,12 +8,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.groups.decisions import LOST, NOT_COPIED, leave_untouched, translate_move
+from kafka_ferry.groups.decisions import DIVERGED, LOST, NOT_COPIED, leave_untouched, translate_move
 from kafka_ferry.groups.moves import PartitionMove
 from kafka_ferry.groups.routes import Route, remote_topics_of, routes
 from kafka_ferry.ledger.queries.copied_topics import copied_partitions
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.plan.topics.topic_filter import select_topics
+from kafka_ferry.runs.provenance.diverged_epochs import diverged_since
 from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.sync_groups.home_routes import HomeRoutes
@@ -45,6 +46,8 @@ class OffsetRoutes:
         ends: where the records end that the ledger has, by the target's partitions.
         lost: the target's partitions that no longer have the last record that was copied, whatever lies there now.
         others_write: whether records flow both ways, so that applications write to remote topics.
+        diverged: where the target's logs part from those that the opposite flow has copied, by the target's
+            partitions; -1 where that is unknown.
     """
 
     home: HomeRoutes
@@ -60,6 +63,7 @@ class OffsetRoutes:
     ends: Mapping[TopicPartition, LedgerEnd]
     lost: Collection[TopicPartition]
     others_write: bool
+    diverged: Mapping[TopicPartition, int]
 
     @classmethod
     def of(
@@ -102,6 +106,8 @@ class OffsetRoutes:
         }
         # The opposite flow's table is as old as the last run; its ledger is on the source.
         opposite = opposite_for(flow, ask=last_seen is None) if selected else None
+        target_ids = {name: topic.topic_id for name, topic in target_topics.items()}
+        diverged = diverged_since(flow.target, opposite, target_ids) if opposite else {}
         return cls(
             HomeRoutes.of(flow, topics - remote.keys(), last_seen),
             selected,
@@ -109,10 +115,11 @@ class OffsetRoutes:
             routes(
                 ledger,
                 topic_ids,
-                {name: topic.topic_id for name, topic in target_topics.items()},
+                target_ids,
                 before=ledger.verified_through(),
                 topics=selected,
                 opposite=opposite,
+                diverged=diverged,
             )
             if selected
             else {},
@@ -125,23 +132,34 @@ class OffsetRoutes:
             ledger.target_ends(target_topics.values()),
             lost_ends(flow, target, ledger, target_topics.values()),
             opposite is not None,
+            diverged,
         )
 
     def move(self, tp: TopicPartition, committed: Committed) -> PartitionMove | None:
         """Translates a group's offset in one partition; None where the topic is none of the two flows'."""
         route, log = self.routes.get(tp), self.source_logs.get(tp)
-        if route and (route.target in self.lost or self._is_cut(route.target)):
-            move = PartitionMove(tp, committed, log.end if log else -1, route.target, action="held")
-            return replace(move, reason=LOST.format(route.target), is_lost=True)
         if route:
-            return translate_move(
-                tp, committed, route, logs=(log, self.target_logs.get(route.target))
-            )
+            return self._by_route(tp, committed, route, log)
         if tp.topic not in self.remote and self.home.knows(tp.topic):
             return self.home.move(tp, committed)
         if tp.topic in self.selected:
             return self._without_route(tp, committed, log)
         return None
+
+    def _by_route(
+        self, tp: TopicPartition, committed: Committed, route: Route, log: LogBounds | None
+    ) -> PartitionMove:
+        target, diverged_at = route.target, self.diverged.get(route.target, 0)
+        is_lost = target in self.lost or self._is_cut(target)
+        if is_lost or diverged_at < 0:
+            reason = LOST.format(target) if is_lost else DIVERGED.format(target, "")
+            move = PartitionMove(tp, committed, log.end if log else -1, target, action="held")
+            return replace(move, reason=reason, is_lost=True)
+        move = translate_move(tp, committed, route, logs=(log, self.target_logs.get(target)))
+        if route.lost_from is None or committed.offset <= route.lost_from:
+            return move
+        reason = DIVERGED.format(target, f" at {diverged_at}")
+        return replace(move, reason=f"{move.reason} {reason}".strip(), is_lost=True)
 
     def _is_cut(self, target: TopicPartition) -> bool:
         log = self.target_logs.get(target)

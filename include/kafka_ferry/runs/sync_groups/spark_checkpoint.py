@@ -27,6 +27,8 @@ from kafka_ferry.groups.spark.placement import Placing
 from kafka_ferry.groups.spark.rewrite import Rewritten, rewrite
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.plan.topics.topic_filter import select_topics
+from kafka_ferry.runs.provenance.diverged_epochs import diverged_since
+from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.state.step_time import step_time
@@ -150,12 +152,25 @@ def _placing_of(flow: Flow, read: Collection[str]) -> tuple[Placing, list[str]]:
         # Open transactions of other producers must not hold the query below a higher offset.
         target_logs = target.log_bounds(remote_topics.values(), "read_uncommitted")
     ids, source_logs, note = read_source(flow, ledger, list(remote))
-    maps = routes(
-        ledger,
-        ids,
-        {name: topic.topic_id for name, topic in remote_topics.items()},
-        before=ledger.verified_through(),
-        topics=list(remote),
-        opposite=opposite_for(flow, ask=not note),
-    )
-    return Placing(remote, maps, target_logs, source_logs), [f"{note}."] if note else []
+    remote_ids = {name: topic.topic_id for name, topic in remote_topics.items()}
+    here = {topic: ids[topic] for topic in remote.keys() & ids.keys()}
+    with step_time(flow):
+        opposite = opposite_for(flow, ask=not note)
+        maps = routes(
+            ledger,
+            ids,
+            remote_ids,
+            before=ledger.verified_through(),
+            topics=list(remote),
+            opposite=opposite,
+            diverged=diverged_since(flow.target, opposite, remote_ids) if opposite else {},
+        )
+        placing = Placing(
+            remote,
+            maps,
+            target_logs,
+            source_logs,
+            {} if note else diverged_since(flow.source, ledger, here),
+            lost_ends(flow, target, ledger, remote_topics.values()),
+        )
+    return placing, [f"{note}."] if note else []

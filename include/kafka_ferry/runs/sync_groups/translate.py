@@ -20,6 +20,7 @@ from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.retry import retry_for
+from kafka_ferry.runs.provenance.diverged_epochs import diverged_since
 from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.state.flow_state import flow_ledger
@@ -28,6 +29,9 @@ from kafka_ferry.runs.sync_groups.sync import move_groups
 
 _NOT_COPIED: Final = "nothing was copied between it and a topic that exists now."
 _NO_LOG: Final = "the start and end of the log on the other cluster are not known."
+_DIVERGED: Final = (
+    "the log of {} was truncated{}, below what was copied, and may hold other records since."
+)
 _UNKNOWN: Final = (
     "the ledger does not account for it: another mirror has copied it, or the source has lost it."
 )
@@ -179,14 +183,19 @@ class Translator:
             logs = self._target.log_bounds(remote.values(), "read_uncommitted")
         lost = lost_ends(self._flow, self._target, self._ledger, remote.values())
         opposite = self._opposite()
+        remote_ids = {name: topic.topic_id for name, topic in remote.items()}
+        here = {topic: source_ids[topic] for topic in of_source.keys() & source_ids.keys()}
+        diverged = {} if note else diverged_since(self._flow.source, self._ledger, here)
+        there = diverged_since(self._flow.target, opposite, remote_ids) if opposite else {}
         for before in bounds:
             routes_by_source = routes(
                 self._ledger,
                 source_ids,
-                {name: topic.topic_id for name, topic in remote.items()},
+                remote_ids,
                 before=before,
                 topics=of_source,
                 opposite=opposite,
+                diverged=there,
             )
             yield _Ways(
                 {route.target: route for route in routes_by_source.values()}
@@ -200,6 +209,7 @@ class Translator:
                     if name in refused
                 },
                 lost,
+                diverged,
             )
 
     def _opposite(self) -> LedgerTable | None:
@@ -233,6 +243,7 @@ class _Ways:
         reverse: whether the requested offsets are the target's.
         refused: by the requested topic, why its remote topic could not be described.
         lost: the target's partitions that no longer have the last record that was copied.
+        diverged: where the source's logs part from those that were copied, by its partitions; -1 where that is unknown.
     """
 
     routes: Mapping[TopicPartition, Route]
@@ -240,6 +251,7 @@ class _Ways:
     reverse: bool
     refused: Mapping[str, str]
     lost: Collection[TopicPartition]
+    diverged: Mapping[TopicPartition, int]
 
     def answer(self, tp: TopicPartition, offset: int) -> TranslatedOffset:
         """The counterpart of an offset, or why there is none."""
@@ -259,6 +271,13 @@ class _Ways:
         translation = translate(offset, **bounds)
         if translation is None:
             return replace(unanswered, reason=_UNKNOWN)
+        diverged_at = self.diverged.get(route.source)
+        if (
+            diverged_at is not None
+            and (translation.offset if self.reverse else offset) > diverged_at
+        ):
+            where = f" at {diverged_at}" if diverged_at >= 0 else ""
+            return replace(unanswered, reason=_DIVERGED.format(route.source, where))
         return replace(unanswered, translated=translation.offset, kind=translation.kind)
 
     def move(self, tp: TopicPartition, committed: Committed) -> PartitionMove:

@@ -5,7 +5,7 @@ import { brief, count, duration, number, size } from "./format.js";
 import { Below, Card, Choice, Count, Crumbs, Empty, Failure, Label, Records, Shape, Stat, State, Stats, Tabs, Waiting, When, paletteOf } from "./parts.js";
 import { Plot, SECONDS } from "./charts.js";
 import { ApiTable } from "./table.js";
-import { Approval, Names } from "./flows.js";
+import { Approval, Names, VerifiedUntil } from "./flows.js";
 import { Offsets } from "./offsets.js";
 import { WORDS } from "./offsets_plot.js";
 
@@ -39,7 +39,7 @@ function Head({ flow }) {
     h(Stats, null,
       h(Stat, { label: "Lag" }, h(Count, { value: current?.records_behind }), current?.records_behind ? " records" : ""),
       h(Stat, { label: "Lag, time" }, duration(current?.seconds_behind)),
-      h(Stat, { label: "Verified until" }, h(When, { ms: current?.verified_until })),
+      h(Stat, { label: "Verified until" }, h(VerifiedUntil, { current })),
       current?.oldest_proof ? h(Stat, { label: "Oldest proof" }, h(When, { ms: current.oldest_proof })) : null,
       h(Stat, { label: "Records, in total" }, h(Records, totals)),
       h(Stat, { label: "Lost" }, h(Count, { value: totals.lost, alarm: true })),
@@ -67,10 +67,18 @@ function Overview({ flow }) {
       h(Card, { title: "This mirror" }, h(Facts, { flow }))));
 }
 
-const NeverRun = ({ flow }) =>
-  h(Empty, { title: "This mirror has not run yet" },
-    flow.dag?.paused ? ["Its DAG is paused. Switch it on: ", h(Inside, { key: "dag", to: `/dags/${flow.dag_id}` }, flow.dag_id), "."]
-      : ["Its first run publishes here what it copied and proved. To start a run, trigger the DAG: ", h(Inside, { key: "dag", to: `/dags/${flow.dag_id}` }, flow.dag_id), "."]);
+/** What there is in place of a report: none is published. */
+function NeverRun({ flow }) {
+  const { question, paused, latest } = flow.dag ?? {};
+  const run = latest && !latest.is_dry ? h(Inside, { key: "run", to: `/dags/${flow.dag_id}/runs/${encodeURIComponent(latest.run)}` }, latest.run) : null;
+  const dag = h(Inside, { key: "dag", to: `/dags/${flow.dag_id}` }, flow.dag_id);
+  if (question) return h(Empty, { title: "A run waits for an approval, and has copied nothing yet" }, [h(Approval, { key: "approval", flow })]);
+  if (run && flow.activity) return h(Empty, { title: `The first run is ${flow.activity}` },
+    [paused ? "Its DAG is paused: switch it on. " : "", "When it ends, it publishes here what it copied and proved: ", run, "."]);
+  if (run) return h(Empty, { title: "No run of this mirror has published a report yet" }, [`The last one has ended (${latest.state}): `, run, "."]);
+  return h(Empty, { title: "This mirror has not run yet" },
+    paused ? ["Its DAG is paused. Switch it on: ", dag, "."] : ["Its first run publishes here what it copied and proved. To start a run, trigger the DAG: ", dag, "."]);
+}
 
 export const Attention = ({ kinds }) =>
   kinds.length ? h(C.VStack, { as: "ul", align: "stretch", gap: 2, listStyleType: "none" }, kinds.map((kind) => h(Kind, { key: kind.title, kind }))) : null;

@@ -19,16 +19,19 @@ export const Approval = ({ flow }) => {
     h(State, { state: "awaiting approval" }, "awaiting approval ", h(When, { ms: asked.since }))) : null;
 };
 
+/** Until when all that the flow copies is proved: single partitions may be, before a run has proved all of it. */
+export const VerifiedUntil = ({ current }) => (current && !current.verified_until ? "not all of it yet" : h(When, { ms: current?.verified_until }));
+
 const COLUMNS = [
   { key: "name", title: "Mirror", breaks: "8rem", show: (flow) => h(C.Box, null,
     h(Place, { to: { flow: flow.slug }, fontWeight: "semibold", whiteSpace: { base: "normal", md: "nowrap" } }, h(Names, { flow })),
-    flow.current ? h(Below, null, `lag ${brief(flow.current.records_behind)}, verified until `, h(When, { ms: flow.current.verified_until })) : null) },
+    flow.current ? h(Below, null, `lag ${brief(flow.current.records_behind)}, verified until `, h(VerifiedUntil, { current: flow.current })) : null) },
   { key: "status", title: "State", show: (flow) => h(C.HStack, { gap: 1, flexWrap: { base: "wrap", md: "nowrap" } }, h(State, { state: flow.status }), flow.dag?.question ? h(Approval, { flow }) : flow.activity ? h(State, { state: flow.activity }) : null,
     flow.dag?.paused ? h(C.Badge, { variant: "outline", borderRadius: "full" }, "paused") : null) },
   { key: "behind", title: "Lag", end: true, hideBelow: "md", show: (flow) => h(Count, { value: flow.current?.records_behind }) },
   { key: "seconds", title: "Lag, time", end: true, hideBelow: "md", show: (flow) => duration(flow.current?.seconds_behind) },
   { key: "trend", title: "Lag, last runs", hideBelow: "xl", still: true, show: (flow) => h(Spark, { values: flow.behind, label: `Lag after each of the last ${flow.behind.length} runs` }) },
-  { key: "verified", title: "Verified until", hideBelow: "md", show: (flow) => h(When, { ms: flow.current?.verified_until }) },
+  { key: "verified", title: "Verified until", hideBelow: "md", show: (flow) => h(VerifiedUntil, { current: flow.current }) },
   { key: "lost", title: "Lost", end: true, hideBelow: "md", show: (flow) => h(Count, { value: flow.last?.lost, alarm: true }) },
   { key: "drifts", title: "Drift", end: true, hideBelow: "md", show: (flow) => h(Count, { value: flow.last?.drifts, alarm: true }) },
   { key: "last", title: "Last run", hideBelow: "lg", show: (flow) => (flow.last ? h(Place, { to: { flow: flow.slug, run: flow.last.run } }, h(When, { ms: flow.last.finished_at })) : h(When, {})) },

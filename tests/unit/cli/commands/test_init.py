@@ -165,3 +165,16 @@ def test_help_lists_the_commands(ferry: Ferry, asked: tuple[str, ...]) -> None:
 
 def test_the_version_is_that_of_the_package(ferry: Ferry) -> None:
     assert ferry("--version") == (0, f"ferry {version('kafka-ferry')}\n", "")
+
+
+def test_a_file_that_is_not_valid_hides_no_other(ferry: Ferry) -> None:
+    for name in ("us", "eu", "asia"):
+        ferry("init", f"{name}:1", "c:2", "--source-alias", name, "--config", f"{name}.yaml")
+    for name in ("asia", "eu"):
+        Path(f"{name}.yaml").write_text(Path(f"{name}.yaml").read_text() + "\nno.such.key: 1\n")
+
+    status, valid, said = ferry("check", "asia.yaml", "eu.yaml", "us.yaml")
+
+    assert (status, valid) == (9, "us.yaml: us->backup is valid; it copies .*\n")
+    assert said.count("no.such.key") == 2
+    assert said.index("asia.yaml") < said.index("eu.yaml")

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from kafka_ferry.config import Cluster
-from kafka_ferry.config.client.cluster import is_secret
+from kafka_ferry.config.client.cluster import ClientProperties, is_secret
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.secret_values import MASK
 from kafka_sandbox.logins.secure import Authority
@@ -213,3 +213,41 @@ def test_clusters_are_values_that_travel_between_processes() -> None:
     assert copy == cluster
     assert hash(copy) == hash(cluster)
     assert copy.client_properties("admin")["ssl.key.password"] == "hunter2"
+
+
+@pytest.mark.parametrize(
+    ("properties", "place"),
+    [
+        ({"bootstrap.servers": "a:1"}, "target.bootstrap.servers in f.yaml"),
+        (
+            {"airflow.connection": "my_kafka"},
+            "bootstrap.servers in the Extra of the Airflow connection 'my_kafka'",
+        ),
+        (
+            {"airflow.connection": "my_kafka", "bootstrap.servers": "a:1"},
+            "target.bootstrap.servers in f.yaml",
+        ),
+        (
+            {"airflow.connection": "my_kafka", "admin.bootstrap.servers": "a:1"},
+            "target.admin.bootstrap.servers in f.yaml",
+        ),
+    ],
+)
+def test_advice_names_the_place_of_the_bootstrap_servers(
+    properties: dict[str, str], place: str
+) -> None:
+    cluster = Cluster(
+        alias="backup", properties=ClientProperties(properties), file="f.yaml", section="target"
+    )
+    assert cluster.servers_option == place
+
+
+def test_a_connection_without_bootstrap_servers_says_where_they_belong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_MY_KAFKA", '{"conn_type": "kafka", "extra": {}}')
+    cluster = Cluster(
+        alias="backup", properties=ClientProperties({"airflow.connection": "my_kafka"})
+    )
+    with pytest.raises(ConfigError, match=r"Add it to the Extra of 'my_kafka'"):
+        cluster.client_properties("consumer")

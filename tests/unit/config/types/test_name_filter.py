@@ -173,6 +173,11 @@ def test_ten_thousand_names_are_no_such_patterns() -> None:
             "holds '!', as no topic's name does: what is to be left out stands in the option's exclude list, 'a.b'",
         ),
         (r"a\/b", "holds '/'"),
+        (
+            "orders, customers",
+            "each name is an entry of its own, or a line of a form, 'orders', 'customers'",
+        ),
+        ("orders customers", "put a comma between names, 'orders, customers', or each on a line"),
     ],
 )
 def test_a_pattern_that_no_topic_can_match_is_refused(pattern: str, said: str) -> None:

@@ -251,3 +251,19 @@ def test_what_no_backfill_has_copied_of_what_the_query_has_not_read_is_a_doubt()
     told = refusal(a_checkpoint(at(15)), a_place(routes={ORDERS: route}))
     assert "30 offsets from there on are before the copy, and in no backfill" in str(told)
     assert not a_place(routes={ORDERS: route})(ORDERS, 50).doubt.startswith("30 offsets")
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"diverged": {ORDERS: 40}}, ""),
+        ({"diverged": {ORDERS: 39}}, "its log was truncated at 39, below what was copied"),
+        ({"diverged": {ORDERS: -1}}, "its log was truncated, below what was copied"),
+        ({"lost": [REMOTE]}, f"the log of {REMOTE} has lost records that were copied"),
+    ],
+)
+def test_what_a_truncated_log_may_have_had_before_the_offset_is_a_doubt(
+    more: dict[str, Any], expected: str
+) -> None:
+    doubt = a_place(**more)(ORDERS, 40).doubt
+    assert doubt.startswith(expected) and bool(doubt) == bool(expected)

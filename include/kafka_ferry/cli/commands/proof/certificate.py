@@ -9,6 +9,7 @@ import typer
 
 from kafka_ferry.cli.certificate_view import (
     certificate_json,
+    certificates_text,
     checked_json,
     held,
     not_looked_at,
@@ -25,6 +26,7 @@ from kafka_ferry.clock import moment_text
 from kafka_ferry.config.options.certificates import CERTIFICATES_KEY
 from kafka_ferry.config.types.values import whole_number
 from kafka_ferry.errors import InputError
+from kafka_ferry.verify.counts import count
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -170,11 +172,10 @@ def check(
         show_json([checked_json(certificates.all, read, key)], several=False)
         return
     holding = held(certificates.all, key)
-    first, last = (holding[at].header for at in (0, -1))
-    ranges = sum(one.header.ranges for one in holding)
+    ranges = count(sum(one.header.ranges for one in holding), "range")
     out.print(
-        f"certificates {first.serial} to {last.serial} of {chosen.name} hold: their {ranges:,} ranges are in "
-        "the ledger, and each certificate follows the one before it"
+        f"{certificates_text(holding)} of {chosen.name} hold{'s' * (len(holding) == 1)}: {ranges} in the ledger, and "
+        "each certificate follows the one before it"
     )
     for one in read:
         sentence = (
@@ -209,8 +210,7 @@ def export(
     pem = _pem(public_key) if public_key else _own_pem(chosen)
     key = _key(pem, str(public_key or CERTIFICATES_KEY))
     done = export_certificates(chosen, window, folder, key, pem)
-    serials = [one.header.serial for one in done.certificates]
-    out.print(f"{folder}: certificates {serials[0]} to {serials[-1]} of {chosen.name}")
+    out.print(f"{folder}: {certificates_text(done.certificates)} of {chosen.name}")
     out.print(f"page:     {folder / PAGE}")
     if done.asked_at < window.until_ms:
         warn(

@@ -225,6 +225,7 @@ class RunProblems:
     Attributes:
         failures: partitions that were not copied to their end.
         step_failures: by step, its other errors, a sentence each; without the verdict's.
+        unended: the first step that has not ended, as one that was marked, in a sentence.
         refused: topics and partitions that cannot be mirrored as things are.
         unapplied: which changes on the target could not be made, a sentence each.
         group_failures: what could not be read, committed or written of groups, a sentence each.
@@ -232,6 +233,7 @@ class RunProblems:
 
     failures: tuple[Failure, ...] = ()
     step_failures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unended: tuple[str, ...] = ()
     refused: tuple[Refusal, ...] = ()
     unapplied: tuple[str, ...] = ()
     group_failures: tuple[str, ...] = ()

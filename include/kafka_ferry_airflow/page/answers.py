@@ -260,6 +260,7 @@ def attention(report: RunReport) -> list[dict[str, Any]]:
     kinds: list[tuple[str, str, Sequence[object]]] = [
         ("Failed", "failed", problems.failures),
         ("Failed steps", "failed", of_steps),
+        ("Not ended", "failed", problems.unended),
         ("Cannot be mirrored", "failed", problems.refused),
         ("Not as expected", "failed", verdict.failures if verdict else ()),
         ("Lost before it was copied", "failed", report.counts.losses),

@@ -13,7 +13,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import RunFolder
-from tests.support.records.builders import Record, create_topic, set_config
+from tests.support.records.builders import Record, create_topic, delete_before, set_config
 from tests.support.records.groups import commit_alone
 from tests.support.runs.flows import copy_planned, remote
 from tests.support.runs.pair import Pair
@@ -146,3 +146,24 @@ def _move_group_too_far(flow: Flow, run: str, moves: GroupMoves) -> None:
     stored = moves.to_json().replace('"offset": 3,', '"offset": 8,')
     folder = RunFolder(flow_state(flow).folder("runs"), run)
     folder.save_groups(GroupMoves.from_json(stored))
+
+
+def test_a_plan_that_a_later_run_has_gone_past_is_made_again_as_the_message_says(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    topic = pair.topic("passed")
+    pair.produce(topic, [Record(value=b"%d" % i, partition=0) for i in range(10)])
+    flow = pair.flow([topic], on_source_truncation="continue")
+    planned(flow, "run-1")
+    delete_before(pair.primary, topic, 1)
+    verified(flow, "run-2")
+
+    old = Run(flow, "run-1")
+    mirror(old)
+    with pytest.raises(VerificationFailed) as raised:
+        old.verify(NO_SPARK)
+    assert "planned [0, 10), covered [1, 10), and the position is 10 already" in str(raised.value)
+    assert "clear its task plan, with the tasks after it" in str(raised.value)
+
+    assert verified(flow, "run-1").reconciliation()

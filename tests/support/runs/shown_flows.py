@@ -52,6 +52,14 @@ RULE = RuleCounts(
     by_name={"set:value.email": 8_990, "set:value.emial": 0, "read:value.emial": 0},
 )
 CHECK = ExpectationResult("no offset was copied twice", "partitions", True, "critical")
+FINDING = ExpectationResult(
+    "nothing lies between our records that the ledger does not have",
+    "ranges",
+    success=False,
+    severity="critical",
+    unexpected=("customers-2 [100, 200): 1 record of another producer",),
+    advice="Find the other producer.",
+)
 NAMES = (
     ("orders", 24), ("payments", 12), ("customers", 6), ("shipments", 12), ("clicks", 48),
     ("inventory", 6), ("prices", 3), ("carts", 24), ("invoices", 6), ("returns", 6),
@@ -71,6 +79,7 @@ class Past:
         broken: how many partitions failed in these.
         lost: the same, in which records were lost.
         drifts: what another client has changed on the target by now.
+        strangers: whether the last run has found a record of another client.
         seed: of all that is random.
     """
 
@@ -81,6 +90,7 @@ class Past:
     broken: int = 1
     lost: Sequence[int] = ()
     drifts: Sequence[str] = ()
+    strangers: bool = False
     seed: int = 7
 
 
@@ -131,6 +141,7 @@ def report_of(
     records = int(sum(count for _, count in past.topics) * 9_000 * busy * chance.uniform(0.9, 1.1))
     copying = records / chance.uniform(380_000, 460_000) + 2
     is_failed, is_lost = ago in past.failed, ago in past.lost
+    is_strange = past.strangers and ago == 0
     behind = int(records * (0.4 if is_failed else 0.004) * chance.random())
     measures = Measures(
         copying_seconds=round(copying, 2),
@@ -178,7 +189,14 @@ def report_of(
             for name, _ in past.topics
         ),
         partitions=tuple(_rows_of(past)) if whole else (),
-        verdict=Verdict(True, (CHECK,), ranges=40, records=records, docs=Path("index.html")),
+        verdict=Verdict(
+            not is_strange,
+            (CHECK, FINDING) if is_strange else (CHECK,),
+            failures=FINDING.sentences if is_strange else (),
+            ranges=40,
+            records=records,
+            docs=Path("index.html"),
+        ),
         groups=_groups(past, at) if whole else None,
         measures=measures,
     )

@@ -26,7 +26,7 @@ def runs(api: AirflowApi, configs, tmp_path_factory: pytest.TempPathFactory) -> 
     """The ids of the runs of ``primary->backup``, the newest first; there are other flows too."""
     pasts = {
         "primary": Past(failed=(17, 18, 64), lost=(64,), drifts=(DRIFT,)),
-        "berlin": Past(failed=(0,), broken=6, runs=120, reports=1, seed=3),
+        "berlin": Past(failed=(0,), broken=6, runs=120, reports=1, strangers=True, seed=3),
         "sydney": Past(topics=NAMES[:4], runs=90, reports=1, seed=5),
         "vienna": Past(topics=NAMES[:1], runs=2, reports=1, seed=9),
     }
@@ -104,6 +104,13 @@ def test_from_the_navigation_to_a_failed_partition(people: People, runs: list[st
     mirrors.get_by_role("link", name=re.compile("berlin")).first.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("berlin")
     expect(page.get_by_text("MESSAGE_TOO_LARGE").first).to_be_visible()
+    what_to_do = page.get_by_text("What to do: Find the other producer.")
+    expect(what_to_do).to_have_count(1)
+    page.get_by_role("link", name=re.compile("^Runs")).click()
+    table(page, "runs").locator("tbody tr").first.get_by_role("link").click()
+    expect(page.get_by_text("What was checked")).to_be_visible()
+    expect(what_to_do).to_have_count(2)
+    page.goto("/plugin/mirrors?flow=berlin_to_backup")
     page.get_by_role("link", name=re.compile("^Partitions")).click()
     partitions = table(page, "partitions")
     expect(partitions.locator("tbody tr")).to_have_count(50)

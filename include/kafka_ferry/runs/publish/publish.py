@@ -30,7 +30,7 @@ from kafka_ferry.report.run_report import (
 from kafka_ferry.report.summary import summarise
 from kafka_ferry.runs.publish.measures import measure_run
 from kafka_ferry.runs.publish.prometheus import export_to_prometheus
-from kafka_ferry.runs.state.ended_steps import unended_step
+from kafka_ferry.runs.state.ended_steps import first_unended
 from kafka_ferry.runs.state.run_folder import REPORT, REPORT_DATA, Reconciliation
 from kafka_ferry.runs.sync_topics.schemas import keep_late_schemas
 from kafka_ferry.runs.verify.verdict import with_groups
@@ -181,10 +181,11 @@ def _problems(
     verdict: Verdict | None,
     steps: Sequence[str],
 ) -> RunProblems:
-    unended = unended_step(run, steps, len(plan.shards))
+    unended = first_unended(run, steps, len(plan.shards))
     return RunProblems(
         failures=tuple(chain.from_iterable(record.failures for record in ended.values())),
-        step_failures={**unended, **other_errors(ended, verdict)},
+        step_failures=other_errors(ended, verdict),
+        unended=(str(unended),) if unended else (),
         refused=plan.remarks.refused,
         unapplied=plan.remarks.unapplied,
         group_failures=ended[_GROUPS_STEP].other_errors if _GROUPS_STEP in ended else (),

@@ -27,8 +27,8 @@ def require_ended(run: RunContext, step: str, shards: int = 0) -> None:
         raise error
 
 
-def unended_step(run: RunContext, steps: Sequence[str], shards: int) -> dict[str, tuple[str, ...]]:
-    """The first of the steps that has not ended, with a sentence; empty where one before it has failed.
+def first_unended(run: RunContext, steps: Sequence[str], shards: int) -> FerryError | None:
+    """That the first of the steps that lacks its end has not ended; None where one before it has failed.
 
     Args:
         run: the run.
@@ -40,8 +40,8 @@ def unended_step(run: RunContext, steps: Sequence[str], shards: int) -> dict[str
         if record and record.failure:
             break
         if error := _unended(run, step, shards if step == "mirror" else 0):
-            return {step: (str(error),)}
-    return {}
+            return error
+    return None
 
 
 def _unended(run: RunContext, step: str, shards: int) -> FerryError | None:

@@ -37,6 +37,6 @@ def test_each_finding_comes_with_what_to_do() -> None:
 
 
 def test_what_says_itself_what_to_do_has_no_other_advice() -> None:
-    report = a_report(step_failures={"mirror": ("The step mirror has not ended. Clear it.",)})
+    report = a_report(unended=("The step mirror has not ended. Clear it.",))
     (kind,) = attention(report)
     assert (kind["sentences"], kind["advice"]) == (["The step mirror has not ended. Clear it."], [])

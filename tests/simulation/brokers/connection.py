@@ -82,7 +82,7 @@ class SimConnection(Connection):
         self._waited_s = 0.0
         self._slice = min(SILENCE_S, self._timeout)
         self._in_flight = deque()
-        self._early = deque()
+        self._early, self.fetches = deque(), deque()
         self._answers: deque[Any] = deque()
         self._broken = self._is_silent = False
         self._applied_at = 0.0

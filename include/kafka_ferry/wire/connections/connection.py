@@ -56,6 +56,7 @@ class Connection:
 
     Attributes:
         closed: whether it can no longer be used.
+        fetches: what waits for answers to fetches, in their order (``wire.partitions.fetch``).
         peer: the broker's host and port.
         is_before_2_4: whether the broker is of a Kafka release before 2.4.
         round_trip_s: the least time that an answer of a ``call`` has taken, in seconds.
@@ -95,6 +96,7 @@ class Connection:
         self._correlation_id = 0
         self._in_flight: deque[tuple[int, Any, int, int]] = deque()
         self._early: deque[memoryview] = deque()
+        self.fetches: deque[Any] = deque()
         self._renew_at = math.inf
         self._versions: dict[int, tuple[int, int]] = {}
         self.closed = False

@@ -12,14 +12,14 @@ from __future__ import annotations
 import select
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from kafka.protocol.consumer import FetchRequest
 
 from kafka_ferry.batches import AbortedTransaction, Batch, MalformedBatch
 from kafka_ferry.batches.record_format.split import first_past
-from kafka_ferry.errors import ClusterUnreachable, CorruptBatch
+from kafka_ferry.errors import ClusterUnreachable, CorruptBatch, FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
@@ -207,12 +207,17 @@ def send_fetch(
     by_name = {name: id_ for id_, name in names.items() if id_ and request.API_VERSION <= _BY_NAME}
     if by_name:
         connection.send(topics_request(by_name))
-    return PendingFetch(cluster, node, connection, frozenset(offsets), names, by_name, committed)
+    pending = PendingFetch(cluster, node, connection, frozenset(offsets), names, by_name, committed)
+    connection.fetches.append(pending)
+    return pending
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class PendingFetch:
     """A fetch request in flight.
+
+    Readers of several partitions may share a connection, of which a broker answers one request after the other: who
+    waits for an answer takes those before it too, and keeps them for the others.
 
     Attributes:
         node: the broker that was asked.
@@ -229,6 +234,8 @@ class PendingFetch:
     names: Mapping[str, str]
     by_name: Mapping[str, str]
     committed: bool
+    _response: Any = field(default=None, init=False)
+    _topics_now: Any = field(default=(), init=False)
 
     def answers(self) -> Iterator[Fetched]:
         """Wait for the answer, and return its content by partition.
@@ -237,9 +244,15 @@ class PendingFetch:
             ClusterUnreachable: if the broker does not answer, or not exactly for the partitions.
             FerryError: if it refuses the request as a whole.
         """
-        response = self.connection.receive()
-        refused = self._refusals()
         alias = self.cluster.alias
+        while self._response is None:
+            if not self.connection.fetches:
+                raise ClusterUnreachable(f"{alias} did not answer: its connection was closed.")
+            self.connection.fetches.popleft()._receive()
+        response = self._response
+        if isinstance(response, FerryError):
+            raise response
+        refused = self._refusals()
         if response.error_code:
             raise fault(response.error_code, f"Fetching from broker {self.node} of {alias}")
         left = set(self.partitions)
@@ -257,11 +270,19 @@ class PendingFetch:
         if not response.throttle_time_ms:
             self.cluster.require_answers(left, ())
 
+    def _receive(self) -> None:
+        try:
+            response = self.connection.receive()
+            if self.by_name:
+                self._topics_now = self.connection.receive().topics
+            self._response = response
+        except FerryError as error:
+            # Its own reader raises it.
+            self._response = error
+
     def _refusals(self) -> dict[str, int]:
         """Error codes of the topics that were read by name and are others by now, or gone."""
-        if not self.by_name:
-            return {}
-        now = {topic.name: topic for topic in self.connection.receive().topics}
+        now = {topic.name: topic for topic in self._topics_now}
         refused = {}
         for name, expected in self.by_name.items():
             if name not in now or now[name].error_code:

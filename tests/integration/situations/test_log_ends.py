@@ -471,6 +471,7 @@ def test_a_foreign_record_between_two_runs_is_found_whether_or_not_there_is_anyt
     ]
 
 
+@pytest.mark.long
 def test_a_run_does_not_go_on_by_a_ledger_that_has_lost_what_it_has_read(own: Pair) -> None:
     """Its plan rests on what is gone; the next one compares the copies with what is left."""
     topic = own.topic("mid-run", named("first", 5))

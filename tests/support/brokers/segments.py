@@ -7,7 +7,7 @@ belongs to it (indexes, producer snapshots) at its start, where it is missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -41,11 +41,11 @@ def segments(broker: KafkaCluster, topic: str, partition: int = 0) -> list[Path]
 
 def read_batches(broker: KafkaCluster, topic: str, partition: int = 0) -> list[bytes]:
     """The batches that lie in a partition's log, as they lie there."""
-    return [
-        batch
-        for segment in segments(broker, topic, partition)
-        for batch in _split(segment.read_bytes())
-    ]
+    while True:
+        # The cleaner may put another file in a segment's place meanwhile.
+        with suppress(FileNotFoundError):
+            files = [segment.read_bytes() for segment in segments(broker, topic, partition)]
+            return [batch for content in files for batch in _split(content)]
 
 
 def write_log(broker: Broker, topic: str, log: Iterable[bytes], partition: int = 0) -> None:

@@ -166,14 +166,17 @@ class ClusterControl:
         missing = [
             TopicPartition(topic.name, n) for topic in topics for n in range(topic.partitions)
         ]
-        bounds, unknown = self._log_bounds(missing, isolation)
+        bounds, doubted = self._log_bounds(missing, isolation)
+        unknown = set[TopicPartition]()
         deadline = time.monotonic() + wait_s
         pause = _PAUSE_S
-        # A topic that brokers do not know is deleted, and there is nothing to wait for.
+        # A topic that brokers do not know is deleted, and there is nothing to wait for; but one that begins to lead a
+        # partition may say so too, and it is asked again.
         while missing := [tp for tp in missing if tp not in bounds and tp not in unknown]:
             self._refresh_leaders()
-            new_bounds, unknown = self._log_bounds(missing, isolation)
+            new_bounds, now_unknown = self._log_bounds(missing, isolation)
             bounds |= new_bounds
+            unknown, doubted = doubted & now_unknown, doubted | now_unknown
             if time.monotonic() >= deadline:
                 break
             time.sleep(0 if new_bounds else pause)

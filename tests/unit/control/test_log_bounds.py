@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 
+import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import ListOffsetsResultInfo
 
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.log_bounds import read_log_bounds
-from kafka_ferry.model import LogBounds
+from kafka_ferry.model import LogBounds, Topic
 from kafka_ferry.model.ranges import TopicPartition as Partition
 
 OFFSET_INVALID = -1001
@@ -44,3 +46,19 @@ def test_what_librdkafka_has_no_answer_for_is_not_taken_for_an_empty_log() -> No
     found = read_log_bounds(Answering(starts, ends), "a", list(starts), "read_committed")  # type: ignore[arg-type]
 
     assert found == ({FIRST: LogBounds(3, 9)}, {GONE})
+
+
+def test_a_partition_that_one_answer_does_not_know_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broker that begins to lead it says so too."""
+    first, second = LogBounds(0, 1), LogBounds(0, 2)
+    answers = iter([({FIRST: first}, {SECOND, GONE}), ({SECOND: second}, {GONE})])
+    monkeypatch.setattr(ClusterControl, "_log_bounds", lambda *_: next(answers))
+    monkeypatch.setattr(ClusterControl, "_refresh_leaders", lambda _: None)
+    control = ClusterControl.__new__(ClusterControl)
+
+    found = control.log_bounds([Topic("t", "id", 3)], wait_s=60)
+
+    assert found == {FIRST: first, SECOND: second}
+    assert next(answers, None) is None

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from kafka_ferry.batches import Reason, Rebuilt
+from kafka_ferry.batches import Reason, Rebuilt, split_batches
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.copy import Outcome
 from kafka_ferry.verify.claim import RangeClaim
@@ -128,7 +128,11 @@ def test_aborted_transactions_between_small_batches_are_left_out(
 
     pair.assert_same(flow, topic)
     assert total(flow, "reasons") == {Reason.ABORTED: 40, Reason.CONTROL: 8}
-    assert batches_written(flow) == (1 if join_below else 8)
+    stored = split_batches(b"".join(read_batches(pair.primary, topic)))
+    writers = [it.header.producer_id for it in stored if not it.header.is_control]
+    # On a busy machine a client may send one batch in two.
+    _, _, aborting = dict.fromkeys(writers)
+    assert batches_written(flow) == (1 if join_below else len(writers) - writers.count(aborting))
     assert_proved(flow)
 
 

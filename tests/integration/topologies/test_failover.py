@@ -25,7 +25,7 @@ from kafka_ferry.runs.failover.failback import failback
 from kafka_ferry.runs.failover.failover import failover
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.brokers.segments import cut_log
+from tests.support.brokers.segments import broker_down, cut_log
 from tests.support.records.application import (
     COMMITS_EVERY,
     lines,
@@ -199,9 +199,8 @@ def test_what_a_source_has_written_in_the_place_of_what_it_lost_counts_as_not_co
     commit_alone(old, this.group, at(this.orders, 2, 2))
     run(this.there, "first")
     assert isinstance(old, Broker)
-    old.stop()
-    cut_log(old, this.orders, 5)
-    old.start().wait_ready()
+    with broker_down(old, kill=False):
+        cut_log(old, this.orders, 5)
     write(old, this.orders, "z", range(20))
 
     (group,) = failover(this.there).groups
@@ -228,9 +227,8 @@ def test_a_group_whose_home_was_truncated_and_written_on_is_stuck(
     assert failover(there).all_can_start
     commit_alone(backup, late, at(f"{folder.name}.{this.orders}", 10, 9))
     assert isinstance(old, Broker)
-    old.stop()
-    cut_log(old, this.orders, 5)
-    old.start().wait_ready()
+    with broker_down(old, kill=False):
+        cut_log(old, this.orders, 5)
     write(old, this.orders, "z", range(20))
     run(back, "back")
 
@@ -268,9 +266,8 @@ def test_a_group_whose_home_has_lost_what_was_left_out_before_is_stuck(
     run(back, "2-back")
     assert failback(there, back).all_can_start
     assert isinstance(old, Broker)
-    old.stop()
-    cut_log(old, this.orders, 7)
-    old.start().wait_ready()
+    with broker_down(old, kill=False):
+        cut_log(old, this.orders, 7)
     write(old, this.orders, "z", range(20))
     write(backup, this.orders, "b", range(2))
     commit_alone(backup, done, at(this.orders, 13, 3))
@@ -303,9 +300,8 @@ def test_a_group_that_was_further_in_a_branch_that_its_home_has_lost_is_stuck(
     assert failover(there).all_can_start
     commit_alone(backup, far, at(this.orders, 8, 8))
     assert isinstance(old, Broker)
-    old.stop()
-    cut_log(old, this.orders, 5)
-    old.start().wait_ready()
+    with broker_down(old, kill=False):
+        cut_log(old, this.orders, 5)
     write(old, this.orders, "z", range(20))
     run(back, "back")
 

@@ -46,10 +46,10 @@ def require_one_file(flow: Flow, ledger: LedgerTable) -> None:
     Raises:
         ConfigError: it used another file, which selects other topics.
     """
-    last = last_run(ledger)
-    if last is None or not is_moved(flow.short_file, ledger):
+    if not is_moved(flow.short_file, ledger):
         return
-    if last.topics != selection_of(flow):
+    last = last_run(ledger)
+    if last and last.topics != selection_of(flow):
         raise ConfigError(
             flow.file,
             "source.alias",

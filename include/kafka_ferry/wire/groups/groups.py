@@ -56,7 +56,7 @@ def list_groups(cluster: WireCluster) -> list[Group]:
 
     A broker lists the groups of those partitions of ``__consumer_offsets`` that it leads
     (``GroupCoordinatorService.listGroups``). So these have to be led by the brokers that were asked, before and
-    after; of a cluster that does not show them to the principal (DESCRIBE on the topic) nobody can tell.
+    after; where a cluster does not show them to the principal (DESCRIBE on the topic), it cannot be told.
 
     Raises:
         AccessDenied: without DESCRIBE on the cluster, where brokers do not return a part instead.

@@ -138,8 +138,6 @@ class _Copy:
     failures: dict[TopicPartition, Failure] = field(default_factory=dict)
     ages: dict[TopicPartition, RangeAges] = field(default_factory=lambda: defaultdict(RangeAges))
     done: set[TopicPartition] = field(default_factory=set)
-    # Where those begin that have no position on the target, and of which nothing was written yet.
-    unbegun: dict[TopicPartition, Position] = field(default_factory=dict)
     # Committed, by partitions that show it to consumers only when they have a leader again.
     hidden: set[TopicPartition] = field(default_factory=set)
     voids: int = 0
@@ -255,7 +253,6 @@ class _Copy:
         with self._count_wait(_TARGET), failing_since(self.outage.since):
             positions = self.writer.take_over(pending)
         self.hidden -= {range_.source for range_ in pending}
-        self.unbegun.clear()
         starts = {}
         for range_ in pending:
             position = positions.get(range_.source)
@@ -271,7 +268,9 @@ class _Copy:
             if start.offset < range_.end or self._may_rewind(range_, start):
                 starts[range_] = start
                 if position is None and not range_.backfill:
-                    self.unbegun[range_.source] = start
+                    # Whatever becomes of its first records: the next run may not begin after those that the source
+                    # deletes until then.
+                    self._record(range_, start, is_new=True)
             elif not len(range_) and range_.source not in self.writer.failures:
                 self._record(range_, start, is_new=position is None)
             elif start.origin == "ledger" and range_.source not in self.writer.failures:
@@ -280,7 +279,7 @@ class _Copy:
         return starts
 
     def _record(self, range_: Range, start: Position, *, is_new: bool) -> None:
-        """Commit the position of an empty range on the target."""
+        """Commit where a range begins on the target."""
         if is_new:
             # In the ledger too: without an entry, the partition would start over.
             begin = ConvertedBatch(start.offset, start.offset, leader_epoch=start.leader_epoch)
@@ -326,14 +325,10 @@ class _Copy:
                 self.rate.spend(converted.batch.header)
             self.uncommitted_since = self.uncommitted_since or time.monotonic()
             ages.note_write(converted)
-            self.unbegun.pop(read.range.source, None)
             with self._ask_since():
                 self.writer.write(read.range, converted)
             if self._is_full() or self.writer.must_commit:
                 self._commit()
-        if read.failure and (start := self.unbegun.pop(read.range.source, None)):
-            # What the source deletes until it is mended was to be copied: the next run may not begin after it.
-            self._record(read.range, start, is_new=True)
 
     def _is_full(self) -> bool:
         """Whether the transaction has its bytes, and has lasted long enough to be worth its end."""

@@ -191,27 +191,31 @@ def test_the_ledgers_segments_say_where_each_record_went(pair: Pair) -> None:
 
 
 def test_a_batch_that_the_target_refuses_stops_its_partition_and_no_other(pair: Pair) -> None:
-    topic = pair.topic("large", partitions=2, max_message_bytes="2000000")
+    topic = pair.topic("large", partitions=3, max_message_bytes="2000000")
     flow = pair.flow([topic], writers=1)
     create_topic(
-        pair.backup.bootstrap, remote(flow, topic), partitions=2, max_message_bytes="10000"
+        pair.backup.bootstrap, remote(flow, topic), partitions=3, max_message_bytes="10000"
     )
     for number in range(5):
         pair.produce(topic, [Record(value=b"s%d" % number, partition=0)])
         pair.produce(topic, [Record(value=b"s%d" % number, partition=1)])
-    pair.produce(topic, [Record(value=b"L" * 20_000, partition=0)])
+    pair.produce(topic, [Record(value=b"L" * 20_000, partition=at) for at in (0, 2)])
     for number in range(20):
         pair.produce(topic, [Record(value=b"t%d" % number, partition=0)])
 
-    (problem,) = failures(copy_now(flow))
+    problems = failures(copy_now(flow))
 
-    assert f"{topic}-0 -> {remote(flow, topic)}-0 stopped at offset 5" in problem
-    assert "MESSAGE_TOO_LARGE" in problem
+    for partition, offset in ((0, 5), (2, 0)):
+        stopped = f"{topic}-{partition} -> {remote(flow, topic)}-{partition} stopped at offset {offset}"
+        assert sum(stopped in it and "MESSAGE_TOO_LARGE" in it for it in problems) == 1
+    assert len(problems) == 2
     have = pair.copied(flow, topic)
     assert [record.value for record in have[0]] == [b"s%d" % number for number in range(5)]
     assert len(have[1]) == 5
     positions = read_positions(flow.target, flow.name)
-    assert {tp.partition: position.offset for tp, position in positions.items()} == {0: 5, 1: 5}
+    # What was refused is still to be copied: a later run names it as lost where the source has deleted it until then.
+    offsets = {tp.partition: position.offset for tp, position in positions.items()}
+    assert offsets == {0: 5, 1: 5, 2: 0}
 
     set_config(pair.backup, remote(flow, topic), "max.message.bytes", "2000000")
     assert failures(copy_now(flow, "run-2")) == []

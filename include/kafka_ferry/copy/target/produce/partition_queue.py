@@ -70,7 +70,7 @@ class RangeTally:
         converted = out.converted
         self.end = converted.end
         self.leader_epoch = converted.leader_epoch
-        if converted.leader_epoch >= 0:
+        if converted.leader_epoch >= 0 and converted.start < converted.end:
             add_span(self.epochs, EpochSpan(converted.start, converted.end, converted.leader_epoch))
         self.reasons.update({str(reason): count for reason, count in converted.reasons.items()})
         self.rebuilt.update({str(why): count for why, count in converted.rebuilt.items()})

@@ -19,7 +19,6 @@ import numpy as np
 
 from kafka_ferry.audit.comparison.entries import (
     AuditedLog,
-    Booleans,
     Entries,
     Integers,
     RecordParts,
@@ -36,6 +35,7 @@ from kafka_ferry.audit.comparison.keyless import KeylessRecords, compare_keyless
 MOST_KEYS: Final = 500_000
 """The most keys of a side that are held at a time, some 40 MB while they are sorted."""
 _PARTS: Final = ("value", "headers", "timestamp")
+_NO_RECORD: Final = 2**63 - 1
 
 
 class _TooManyKeys(Exception):
@@ -55,11 +55,13 @@ class KeysCompared:
         superseded: records that a later one of the same key has replaced, on either side; not compared.
         pending: keys whose latest record is too recent to be called missing.
         differing: latest records that differ.
-        removed: keys that the target's retention has deleted: their latest records are older than its log, and
-            they are no more than the offsets before its start.
+        removed: keys that the target's retention has deleted: their latest records come before all that both sides
+            have, and they are no more than the offsets before its start.
         expired: keys that the source's retention has deleted, likewise.
-        before_target: offsets on the source of lone keys that are older than the target's log, by pass.
-        before_source: offsets on the target of lone keys that are older than the source's log.
+        missing: offsets on the source of what the target lacks, by pass.
+        foreign: offsets on the target of what the source lacks.
+        shared_from: the first offset on the source of a record that both have.
+        remote_from: the same on the target.
     """
 
     passes: int = 0
@@ -72,22 +74,32 @@ class KeysCompared:
     differing: list[Differing] = field(default_factory=list)
     removed: int = 0
     expired: int = 0
-    before_target: list[Integers] = field(default_factory=list)
-    before_source: list[Integers] = field(default_factory=list)
+    missing: list[Integers] = field(default_factory=list)
+    foreign: list[Integers] = field(default_factory=list)
+    shared_from: int = _NO_RECORD
+    remote_from: int = _NO_RECORD
+
+    def share(self, offsets: Integers, remote_offsets: Integers) -> None:
+        """Note where records are that both sides have."""
+        self.shared_from = int(offsets.min(initial=self.shared_from))
+        self.remote_from = int(remote_offsets.min(initial=self.remote_from))
 
     def explain(self, source: AuditedLog, target: AuditedLog) -> None:
-        """Tell what the logs' starts explain of what is older than they are, the earliest records first."""
-        removed, missing = _split(self.before_target, most_deleted(target))
-        expired, foreign = _split(self.before_source, most_deleted(source))
-        self.removed, self.expired = len(removed), len(expired)
-        self.differing += [Differing("missing", offset, NO_OFFSET) for offset in missing.tolist()]
-        self.differing += [Differing("foreign", NO_OFFSET, offset) for offset in foreign.tolist()]
+        """Tell what the logs' starts explain of what comes before all that both have, the earliest records first.
+
+        A mirror keeps the order, and a log loses its head only: what comes later was not in it.
+        """
+        self.removed, missing = _split(self.missing, self.shared_from, most_deleted(target))
+        self.expired, foreign = _split(self.foreign, self.remote_from, most_deleted(source))
+        self.differing += [Differing("missing", offset, NO_OFFSET) for offset in missing]
+        self.differing += [Differing("foreign", NO_OFFSET, offset) for offset in foreign]
 
 
-def _split(offsets: list[Integers], most: int) -> tuple[Integers, Integers]:
-    """The first ``most`` of the offsets, and the others."""
+def _split(offsets: list[Integers], before: int, most: int) -> tuple[int, list[int]]:
+    """How many of the first ``most`` offsets come before one, and the others."""
     ascending = np.sort(np.concatenate(offsets))
-    return ascending[:most], ascending[most:]
+    count = int((ascending[:most] < before).sum())
+    return count, ascending[count:].tolist()
 
 
 def compare_keys(
@@ -118,7 +130,7 @@ def compare_keys(
                 ours, theirs = _compare_some(
                     source, target, result, number, times, recent, most_keys
                 )
-                _compare_keyless(source, target, result, ours, theirs, recent, source_compacts)
+                _compare_keyless(result, ours, theirs, recent, source_compacts)
         except _TooManyKeys:
             passes *= 2
             continue
@@ -146,18 +158,17 @@ def _compare_some(
     _, i, j = np.intersect1d(ours.keys, theirs.keys, assume_unique=True, return_indices=True)
     same = ours.digests[i] == theirs.digests[j]
     result.matched += int(same.sum())
+    result.share(ours.offsets[i[same]], theirs.offsets[j[same]])
     lone, strange = ours.at(all_but(i, len(ours))), theirs.at(all_but(j, len(theirs)))
     # A tombstone may be gone on either side.
     result.matched += int(lone.tombstones.sum() + strange.tombstones.sum())
-    _add_missing(result, lone.at(~lone.tombstones), target, recent)
-    _add_foreign(result, strange.at(~strange.tombstones), source)
+    _add_missing(result, lone.at(~lone.tombstones), recent)
+    result.foreign.append(strange.offsets[~strange.tombstones])
     _judge(source, target, result, ours.at(i[~same]), theirs.at(j[~same]), times, recent)
     return records.keyless, remote_records.keyless
 
 
 def _compare_keyless(
-    source: AuditedLog,
-    target: AuditedLog,
     result: KeysCompared,
     ours: KeylessRecords,
     theirs: KeylessRecords,
@@ -169,32 +180,20 @@ def _compare_keyless(
     if source_compacts:
         result.superseded += int(ours.counts.sum() + theirs.counts.sum()) - 2 * compared.matched
         return
-    _add_missing(result, compared.missing, target, recent)
-    _add_foreign(result, compared.foreign, source)
+    result.share(compared.offsets, compared.remote_offsets)
+    _add_missing(result, compared.missing, recent)
+    result.foreign.append(compared.foreign.offsets)
     for origin, offset in zip(
         compared.origins.tolist(), compared.more.offsets.tolist(), strict=True
     ):
         result.differing.append(Differing("doubled", origin, offset))
 
 
-def _add_missing(
-    result: KeysCompared, missing: Entries, target: AuditedLog, recent: Times | None
-) -> None:
-    """Add records that the target has nothing like: some may still come, or be deleted there."""
+def _add_missing(result: KeysCompared, missing: Entries, recent: Times | None) -> None:
+    """Add records that the target has nothing like: some may still come."""
     may_come = missing.have_time_in(recent)
     result.pending += int(may_come.sum())
-    is_removed = ~may_come & _before(missing, target)
-    result.before_target.append(missing.offsets[is_removed])
-    for offset in missing.offsets[~may_come & ~is_removed].tolist():
-        result.differing.append(Differing("missing", offset, NO_OFFSET))
-
-
-def _add_foreign(result: KeysCompared, foreign: Entries, source: AuditedLog) -> None:
-    """Add records that the source has nothing like: some may be deleted there."""
-    is_expired = _before(foreign, source)
-    result.before_source.append(foreign.offsets[is_expired])
-    for offset in foreign.offsets[~is_expired].tolist():
-        result.differing.append(Differing("foreign", NO_OFFSET, offset))
+    result.missing.append(missing.offsets[~may_come])
 
 
 def _judge(
@@ -238,15 +237,6 @@ def _parts(log: AuditedLog, offsets: Integers) -> RecordParts:
     """The parts of records in the order of ``offsets``, which are in any."""
     order = np.argsort(offsets)
     return log.parts(offsets[order]).at(np.argsort(order))
-
-
-def _before(entries: Entries, log: AuditedLog) -> Booleans:
-    """Which records are older than a log's first one, if the log has lost its head."""
-    first = log.cursor(log.since).take(1) if log.lost_head and len(entries) else Entries.of()
-    if not len(first):
-        return np.full(len(entries), log.lost_head)
-    is_before: Booleans = entries.times < first.times[0]
-    return is_before
 
 
 @dataclass

@@ -153,6 +153,17 @@ def test_keys_that_retention_has_deleted_are_neither_missing_nor_foreign() -> No
     assert (found.removed, found.differing) == (5, [])
 
 
+def test_a_log_start_explains_no_key_after_one_that_both_have_whatever_its_time() -> None:
+    log = [Written(b"%d" % n, b"x", time=1 if n == 6 else n + 10) for n in range(10)]
+    start = {"since": 1, "lost_head": True}
+    lacking, whole = MemoryLog(log[1:6] + log[7:], **start), MemoryLog(log[1:], **start)
+    for most_keys in (4, 1_000):
+        found = compare_keys(whole, lacking, most_keys=most_keys)
+        assert (found.removed, found.differing) == (0, [Differing("missing", 6, -1)])
+        found = compare_keys(lacking, whole, most_keys=most_keys)
+        assert (found.expired, found.differing) == (0, [Differing("foreign", -1, 6)])
+
+
 def test_a_log_start_explains_no_more_keys_than_its_offset() -> None:
     log = [Written(b"%d" % n, b"x", time=n) for n in range(100)]
     lacking = MemoryLog([log[99]], since=1, lost_head=True)

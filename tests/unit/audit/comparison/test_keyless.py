@@ -56,3 +56,12 @@ def test_a_log_that_starts_later_explains_as_many_as_it_may_have_deleted() -> No
     source, target = keyless(0, 1, 2, 3), MemoryLog(keyless(3), since=2, lost_head=True)
     found = compare_keys(MemoryLog(source), target, source_compacts=False)
     assert (found.removed, found.differing) == (2, [Differing("missing", 2, -1)])
+
+
+def test_a_log_start_explains_nothing_after_a_record_that_both_have() -> None:
+    target = MemoryLog(keyless(1, 3), since=2, lost_head=True)
+    found = compare_keys(MemoryLog(keyless(0, 1, 2, 3)), target, source_compacts=False)
+    assert (found.removed, found.differing) == (1, [Differing("missing", 2, -1)])
+    alike = MemoryLog(keyless(7, 7), since=1, lost_head=True)
+    found = compare_keys(MemoryLog(keyless(7, 7, 7)), alike, source_compacts=False)
+    assert (found.removed, found.differing) == (1, [])

@@ -109,6 +109,8 @@ def grant_commands(
 ) -> Iterator[str]:
     """The commands that grant rights, one for each resource.
 
+    Operations are named as the tool does it (``org.apache.kafka.common.utils.SecurityUtils.operationName``).
+
     Args:
         rights: the rights.
         principal: who gets them, such as ``User:ferry``.
@@ -124,7 +126,9 @@ def grant_commands(
 
     for (kind, name, prefixed), some in groupby(sorted(set(rights), key=resource), key=resource):
         operations = [
-            word for granted in sorted(some) for word in ("--operation", granted.operation)
+            word
+            for granted in sorted(some)
+            for word in ("--operation", granted.operation.title().replace("_", ""))
         ]
         option = f"--{kind.lower().replace('_', '-')}"
         which = [option] if kind == "CLUSTER" else [option, name]

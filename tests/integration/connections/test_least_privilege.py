@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 
-from kafka_ferry.model.rights import Right
+from kafka_ferry.model.rights import Right, grant_commands
 from kafka_ferry.runs.rights import NEEDS, NeededRight, needed_rights
 from kafka_sandbox.cluster import start_all
 from kafka_sandbox.logins.secure import Authority, SecureBroker
@@ -122,7 +122,7 @@ def test_a_right_that_is_missing_is_named_with_the_command_that_grants_it(
 
 
 @pytest.mark.long
-def test_the_command_that_an_error_names_grants_the_right_and_the_next_run_goes_on(
+def test_the_commands_of_an_error_and_of_the_list_grant_the_rights_and_the_next_run_goes_on(
     folder: Path, brokers: Brokers
 ) -> None:
     scene = Scene.of(folder, brokers)
@@ -139,6 +139,10 @@ def test_the_command_that_an_error_names_grants_the_right_and_the_next_run_goes_
     right = Right.transactional_id("WRITE", f"ferry.{scene.flow.name}.run")
     assert granted_by(said) == {right}
     assert acl_of(right) in acls_of(brokers["target"])
-    grant(brokers, needed)
+    for side, broker in brokers.items():
+        rights = [it.right for it in needed if it.side == side]
+        for granting in grant_commands(rights, principal=PRINCIPAL, bootstrap=broker.bootstrap):
+            acls(*shlex.split(granting)[1:])
+        assert {acl_of(it) for it in rights} <= acls_of(broker)
     for step in steps_of(scene.flow, "run-2"):
         assert "\n".join(step.failures) == ""

@@ -366,7 +366,8 @@ def _rights_of(words: Sequence[str]) -> Iterator[Right]:
     name = CLUSTER_NAME if option == "--cluster" else words[words.index(option) + 1]
     for at, word in enumerate(words):
         if word == "--operation":
-            yield Right(kinds[option], name, words[at + 1], "prefixed" in words)
+            operation = re.sub("(?<!^)(?=[A-Z])", "_", words[at + 1]).upper()
+            yield Right(kinds[option], name, operation, "prefixed" in words)
 
 
 def is_refusal(sentence: str) -> bool:

@@ -53,19 +53,19 @@ def test_there_is_one_command_for_each_resource_and_a_shell_reads_it() -> None:
         rights, principal="User:ferry", bootstrap="b:1", config="admin.properties"
     )
     assert list(commands) == [
-        f"{begin} ALTER --cluster",
-        f"{begin} READ --group 'ferry.a->b'",
-        f"{begin} READ --operation WRITE --topic orders",
-        f"{begin} WRITE --transactional-id 'ferry.a->b.' --resource-pattern-type prefixed",
+        f"{begin} Alter --cluster",
+        f"{begin} Read --group 'ferry.a->b'",
+        f"{begin} Read --operation Write --topic orders",
+        f"{begin} Write --transactional-id 'ferry.a->b.' --resource-pattern-type prefixed",
     ]
 
 
 def test_advice_names_operation_resource_and_command() -> None:
     assert how_to_grant(ORDERS, Right.cluster("ALTER")) == (
         "Grant READ on the topic orders and ALTER on the cluster: "
-        "`kafka-acls.sh --bootstrap-server BROKER --add --allow-principal User:NAME --operation ALTER "
+        "`kafka-acls.sh --bootstrap-server BROKER --add --allow-principal User:NAME --operation Alter "
         "--cluster` and `kafka-acls.sh --bootstrap-server BROKER --add --allow-principal User:NAME "
-        "--operation READ --topic orders`."
+        "--operation Read --topic orders`."
     )
     assert how_to_grant(PREFIX).startswith("Grant READ on topics with the prefix ord: ")
     assert how_to_grant(EVERY).startswith("Grant READ on all topics: ")

@@ -16,7 +16,7 @@ from kafka_ferry.model import OffsetsChoice, Refusal, TopicPartition, Window
 from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.report.measures import NOT_MEASURED, Measures
 from kafka_ferry.report.offsets import OffsetsBar, OffsetsRow
-from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
+from kafka_ferry.verify import PartitionRow, RangeRow, TopicRow, Verdict
 from kafka_ferry.verify.counts import count, records_text
 
 State = Literal[
@@ -252,6 +252,7 @@ class RunProof:
         certificate: the serial of the run's certificate, 0 where it has none.
         oldest_proof: when the range was last read back that was not read for the longest time, of those that
             the target still has; in milliseconds since 1970, 0 where that is not known.
+        topics: the remote topics that were looked at.
     """
 
     ranges: tuple[RangeRow, ...] = ()
@@ -261,6 +262,7 @@ class RunProof:
     proved_at: int = 0
     certificate: int = 0
     oldest_proof: int = 0
+    topics: tuple[TopicRow, ...] = ()
 
     @property
     def evaluated_ranges(self) -> tuple[RangeRow, ...]:

@@ -23,6 +23,7 @@ from kafka_ferry.ledger.queries.copied_topics import CopiedSince, copies_since
 from kafka_ferry.ledger.rows import Release
 from kafka_ferry.model import LogBounds, TopicPartition, Window
 from kafka_ferry.model.ranges import Settled
+from kafka_ferry.plan import select_topics
 from kafka_ferry.plan.backfill.windows import (
     BEGINNING,
     FOREVER,
@@ -37,6 +38,7 @@ from kafka_ferry.runs.certificates import faults_of, find_certificates, require_
 from kafka_ferry.runs.former_copies import FormerCopy, former_copies
 from kafka_ferry.runs.plan.first_starts import first_offsets
 from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
+from kafka_ferry.runs.provenance.selection import selection_now
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.step_time import step_time
 
@@ -341,12 +343,12 @@ def _span(
 
 
 class _Source(NamedTuple):
-    """The topics that the flow has copied, as the source has them.
+    """The topics that the flow has copied, and those that it selects now, as the source has them.
 
     Attributes:
         bounds: their logs.
         ids: their ids.
-        gone: the topics that the source does not have any more.
+        gone: the copied topics that the source does not have any more.
         branches: which of their certified offsets are of these logs.
         copies: what was ever copied into what.
         releases: the copies that were given up.
@@ -366,9 +368,14 @@ def _source(flow: Flow) -> _Source:
     run = RunContext.of(flow, "")
     run.project_ledger()
     names, source = run.ledger.topics(), ClusterControl(flow.source)
-    topics, refused = source.readable_topics(names)
-    for error in refused.values():
+    there = source.topic_names()
+    topics, refused = source.readable_topics({*names, *select_topics(flow, there)[0]})
+    selection = selection_now(flow, there, topics, names)
+    # What no run has copied yet has no certificate either.
+    meant = {*names, *selection.names, *(it.topic for it in selection.refused)}
+    for error in (refused[name] for name in sorted(meant & refused.keys())):
         raise error
+    topics = {name: topic for name, topic in topics.items() if name in meant}
     bounds = source.log_bounds(topics.values(), wait_s=flow.partition_wait_ms / 1000)
     ids = {name: topic.topic_id for name, topic in topics.items()}
     by_remote = {remote: name for name, remote in names.items()}

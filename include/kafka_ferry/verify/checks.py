@@ -477,19 +477,23 @@ WARNINGS: Final = Suite[RangeRow](
 )
 
 
-def decisive(table: Table, verdict: Verdict | None) -> tuple[Check[Any], ...]:
-    """The checks of ranges or partitions that fail a run, by the run's verdict.
+def decisive(
+    table: Table,
+    verdict: Verdict | None,
+    suites: Iterable[Suite[Any]] = (RANGES, WARNINGS, PARTITIONS),
+) -> tuple[Check[Any], ...]:
+    """The checks of a table that fail a run, by the run's verdict.
 
     Args:
         table: the table.
         verdict: the run's; without one, what is critical by itself.
+        suites: the suites with its checks.
     """
     judged = (
         {}
         if verdict is None
         else {expectation.key: expectation.severity for expectation in verdict.expectations}
     )
-    suites: tuple[Suite[Any], ...] = (RANGES, WARNINGS, PARTITIONS)
     return tuple(
         check
         for suite in suites

@@ -27,7 +27,7 @@ class TopicRow:
         planned_partitions: how many partitions it is to have at least.
         partitions: how many it has, 0 where it does not exist.
         missing_partitions: how many of the planned ones it does not have.
-        lost: 1 where it is not the topic that was planned, or that was read back; 0 otherwise.
+        lost: 1 where it is not the topic that was planned, copied into, or read back; 0 otherwise.
         unlike_configs: how many configs that the flow has set were changed since the run was planned.
         drifted_configs: how many configs another client had changed before, which the flow leaves.
         unlike: the former, each with its value.
@@ -71,7 +71,7 @@ def topic_rows(
         plan: the run's plan, as its steps have left it.
         topics: the remote topics that exist now, by name.
         configs: by remote topic, all configs that the flow has set there, by its ledger.
-        ids: the ids of the remote topics when they were read back, by name.
+        ids: the ids of the remote topics when they were copied into or read back, by name.
         refused: the errors of those that the cluster refuses to describe.
     """
     lost = {range_.remote_topic for range_ in plan.ranges if is_lost(range_, topics)}

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import (
+    AirflowFailException,
+    AirflowSkipException,
+    TaskAwaitingInput,
+)
 
 from kafka_ferry_airflow.dags.plan_text import plan_markdown
 from kafka_ferry_airflow.errors import FAILURE_CALLBACKS, airflow_errors
@@ -21,9 +25,6 @@ PLANNED: Final = "plan_made"
 
 PREPARED: Final = "plan_prepared"
 """The digest of the plan that the task ``sync_topics`` has left, which ``mirror`` copies by."""
-
-_SHOWN: Final = "plan_shown"
-"""The digest of the plan that the person sees."""
 
 APPROVED: Final = "plan_approved"
 """The digest of the plan that ``sync_topics`` may carry out: a task that is marked as successful has none."""
@@ -72,12 +73,21 @@ class PlanApprovalOperator(ApprovalOperator):
             )
             context["ti"].xcom_push(key=APPROVED, value=plan.digest)
             return None
-        context["ti"].xcom_push(key=_SHOWN, value=plan.digest)
         self.body = plan_markdown(plan)
-        return super().execute(context)
+        try:
+            return super().execute(context)
+        except TaskAwaitingInput as waiting:
+            # Whoever may edit XComs could let the person's answer count for another plan; these nobody can edit.
+            waiting.kwargs = {"shown": plan.digest}
+            raise
 
-    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+    def execute_complete(self, context: Context, event: dict[str, Any], shown: str = "") -> Any:
         """Continues when a user has answered.
+
+        Args:
+            context: Airflow's.
+            event: the answer.
+            shown: the digest of the plan that the person has seen.
 
         Raises:
             AirflowFailException: the plan was rejected, or is not the one that was shown; nothing was changed.
@@ -92,7 +102,6 @@ class PlanApprovalOperator(ApprovalOperator):
         from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
 
         with airflow_errors():
-            shown = str(context["ti"].xcom_pull(task_ids=self.task_id, key=_SHOWN) or "")
             Run(self.flow, context["run_id"]).approve(str(person.get("name") or "a user"), shown)
         context["ti"].xcom_push(key=APPROVED, value=shown)
         return answered

@@ -42,7 +42,7 @@ from tests.support.runs.flows import (
     remote,
 )
 from tests.support.runs.pair import Pair, Unique
-from tests.support.runs.proof import NO_SPARK, prove, verified
+from tests.support.runs.proof import NO_SPARK, prove, report_of, verified
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("without_spark")
@@ -164,6 +164,29 @@ def test_a_remote_topic_that_another_client_recreates_in_mid_copy_is_left_to_the
     if policy == "fail":
         assert [it.topic for it in remarks.refused] == [topic]
     assert values(pair.backup, remote(flow, topic)) == told("foreign", 3)
+
+
+@pytest.mark.parametrize(
+    ("again", "offsets"), [(False, "translated"), (True, "preserved")], ids=["deleted", "recreated"]
+)
+def test_a_run_that_copies_nothing_into_a_topic_does_not_prove_one_that_another_client_takes_away(
+    again: bool, offsets: str, pair: Pair
+) -> None:
+    topic, other = (pair.topic(it, named("first", 30)) for it in ("idle", "busy"))
+    flow = pair.flow([topic, other], offsets=offsets)
+    prove(flow)
+    pair.produce(other, named("second", 10))
+    run = Run(flow, "run-2")
+    run.plan()
+    copy_planned(flow, run.sync_topics())
+
+    (recreate_topic if again else delete_topic)(pair.backup, remote(flow, topic))
+
+    with pytest.raises(VerificationFailed, match=f"{remote(flow, topic)}: another client has"):
+        run.verify(NO_SPARK)
+    assert [it.topic for it in run.proved_topics()] == [other]
+    until = {it.topic: it.verified_until for it in report_of(flow, "run-2").measures.partitions}
+    assert until[topic] < until[other]
 
 
 # Partitions

@@ -425,6 +425,14 @@ def test_a_span_is_exported_for_people_who_have_neither_clusters_nor_kafka_ferry
     assert "[]" in ferry("certificate", "list", *asked, "--json", "--since", span[3]).stdout
     none = ferry("certificate", "list", *asked, "--since", span[3])
     assert (none.stdout, "has no certificate of a record after" in none.stderr) == ("", True)
+    # What the flow selects and no run has seen yet.
+    new = f"{topic}.new"
+    create_topic(primary.bootstrap, new)
+    produce(primary.bootstrap, new, [Record(value=b"n")])
+    content = json.loads(Path(flow.file).read_text())
+    Path(flow.file).write_text(json.dumps(content | {"topics": [topic, new]}))
+    more = ferry("certificate", "export", str(folder / "more"), *asked, *span)
+    assert (more.returncode, f"No certificate has {new}-0 [0, 1)" in more.stderr) == (7, True), more
 
 
 def test_what_is_signed_once_the_flow_has_a_key_is_checked_and_exported(

@@ -116,6 +116,22 @@ def test_an_edited_xcom_neither_approves_a_plan_nor_says_what_a_shard_executes(
 
         api.clear(dag_id, run_id, "plan")
         api.question(dag_id, run_id, "approve")
+        # Planned again while a person looks at what was planned before.
+        pair.produce(topic, [Record(key=b"later")])
+        api.clear(dag_id, run_id, "plan", downstream=False)
+        wait_until(lambda: api.task(dag_id, run_id, "plan")["state"] == "success", 120)
+        now = got(admin, f"{of_run}/plan/xcomEntries/{PLANNED}")["value"].strip('"')
+        assert now != digest.strip('"')
+        for key in got(admin, f"{of_run}/approve/xcomEntries")["xcom_entries"]:
+            admin.patch(
+                f"{of_run}/approve/xcomEntries/{key['key']}", json={"value": now, "map_index": -1}
+            ).raise_for_status()
+        api.answer(dag_id, run_id, "approve", "Approve")
+        other = api.wait(dag_id, run_id)
+        assert (other.tasks["approve"], topics_of(pair.backup)) == ("failed", before), other.log
+
+        api.clear(dag_id, run_id, "plan")
+        api.question(dag_id, run_id, "approve")
         conf = {f"spark.pyspark{driver}.python": str(program) for driver in ("", ".driver")}
         shards = [{"shard": it, "shard_name": f"shard {it}", "conf": conf} for it in range(2)]
         entry = f"{of_run}/plan/xcomEntries/return_value"

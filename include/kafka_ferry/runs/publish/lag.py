@@ -14,16 +14,14 @@ from kafka_ferry.errors import ClusterUnreachable, FerryError, InputError
 from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.model import ORDINARY, LogBounds, Position, RunOptions, Topic, TopicPartition
 from kafka_ferry.model.cluster_state import FlowPositions
-from kafka_ferry.plan import select, select_topics
+from kafka_ferry.plan import select_topics
 from kafka_ferry.plan.make_plan import lost_by_origin
 from kafka_ferry.plan.topics.missing import missing_topics, named_topics
 from kafka_ferry.plan.topics.provenance import same_topic
 from kafka_ferry.plan.topics.subset import narrow
 from kafka_ferry.plan.topics.topic_filter import Selection
 from kafka_ferry.runs.plan.discover import read_open_transactions
-from kafka_ferry.runs.provenance.heartbeats import heartbeat_topics
-from kafka_ferry.runs.provenance.opposite_flow import returned_topics
-from kafka_ferry.runs.provenance.upstream_flows import find_upstream
+from kafka_ferry.runs.provenance.selection import selection_now
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.known_positions import known_positions
 from kafka_ferry.runs.state.run_folder import RunFolder
@@ -165,16 +163,12 @@ def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:
         advice = f"{unreachable.advice} {proved}"
         raise ClusterUnreachable(unreachable.message, advice=advice) from unreachable
     topics, refused = source.readable_topics(select_topics(flow, names)[0])
-    upstream = find_upstream(flow, source, names, topics)
     target = ClusterControl(flow.target)
-    target_id = target.cluster_id()
-    returned = returned_topics(flow, upstream, target_id)
     ledger = flow_ledger(flow)
     # Brings the ledger's table up to date.
     positions = known_positions(flow, target, ledger)
     copied = ledger.topics()
-    beats = heartbeat_topics(flow, topics, copied)
-    selection = select(flow, names, upstream.origins, target_id, returned, beats)
+    selection = selection_now(flow, names, topics, copied)
     lacking = dict(_lacking(flow, source, frozenset(names), copied, selection))
     astray = dict(_astray(flow, copied, selection))
     if options.topics:

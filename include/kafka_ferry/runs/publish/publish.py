@@ -202,6 +202,7 @@ def _proof(run: RunContext, reconciliation: Reconciliation, groups: GroupMoves |
         verdict,
         *proved,
         oldest_proof=reconciliation.oldest_proof,
+        topics=reconciliation.topics,
     )
 
 

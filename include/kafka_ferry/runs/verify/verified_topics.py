@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from kafka_ferry.ledger.queries.counts import counts_by_topic
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.verify.checks import Check, decisive
+from kafka_ferry.verify.topics import TOPICS
 
 if TYPE_CHECKING:
     from kafka_ferry.model import Plan, Window
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
+    from kafka_ferry.verify.topics import TopicRow
     from kafka_ferry.verify.verdict import ExpectationResult
 
 
@@ -28,6 +30,10 @@ class Rows(Protocol):
     @property
     def partitions(self) -> Sequence[PartitionRow]:
         """Its partitions."""
+
+    @property
+    def topics(self) -> Sequence[TopicRow]:
+        """Its remote topics."""
 
     @property
     def verdict(self) -> Verdict | None:
@@ -72,10 +78,10 @@ def proved_partitions(
         rows: what the verification found.
     """
     refused = {(refusal.topic, refusal.partition) for refusal in plan.remarks.refused}
-    off = _off(plan, rows)
+    off, topics_off = _off(plan, rows), _topics_off(rows)
     for target, source in partitions.items():
         is_refused = refused & {(source.topic, None), (source.topic, source.partition)}
-        if not is_refused and target not in off:
+        if not is_refused and target not in off and target.topic not in topics_off:
             yield target
 
 
@@ -95,6 +101,7 @@ def proved_topics(run: RunContext) -> list[TopicProof]:
         return []
     failed = {refusal.topic for refusal in plan.remarks.refused}
     failed_remotely = {target.topic for target in _off(plan, reconciliation)}
+    failed_remotely |= _topics_off(reconciliation)
     window = plan.options.window
     ends: dict[str, dict[int, int]] = {}
     remote = {choice.topic: choice.remote_topic for choice in plan.choices} if not window else {}
@@ -137,5 +144,11 @@ def _off(plan: Plan, rows: Rows) -> set[TopicPartition]:
     return off | ({range_.target for range_ in plan.ranges} - verified)
 
 
-def _all_hold(checks: Iterable[Check[Any]], row: RangeRow | PartitionRow) -> bool:
+def _topics_off(rows: Rows) -> set[str]:
+    """The remote topics that are not those that were copied into, or that nobody could look at."""
+    checks = decisive("topics", rows.verdict, (TOPICS,))
+    return {row.remote_topic for row in rows.topics if not _all_hold(checks, row)}
+
+
+def _all_hold(checks: Iterable[Check[Any]], row: RangeRow | PartitionRow | TopicRow) -> bool:
     return all(check.holds(row) for check in checks)

@@ -321,7 +321,7 @@ def _left_to_evaluate(
 
 def _topic_rows(run: RunContext, plan: Plan, target: ClusterControl, due: Due) -> list[TopicRow]:
     topics, refused = target.readable_topics(due.topics.keys() | due.refused.keys())
-    ids = {name: topic.topic_id for name, topic in due.topics.items()}
+    ids = {name: topic.topic_id for name, topic in due.topics.items()} | _idle_topics(run, plan)
     # By remote topic, the configs that the flow has set there and still manages.
     configs: dict[str, Mapping[str, str]] = {}
     if run.flow.sync_topic_configs_enabled:
@@ -369,3 +369,19 @@ def _partition_rows(
         verified,
     )
     return add_replaced(flow, rows, positions)
+
+
+def _idle_topics(run: RunContext, plan: Plan) -> dict[str, str]:
+    """The ids of the remote topics of which the run had nothing to copy, by the ledger of what was copied before."""
+    left_out = {it.topic for it in plan.remarks.refused}
+    touched = {it.remote_topic for it in plan.ranges}
+    touched |= {it.remote_topic for it in plan.topics.creations}
+    names = {it.remote_topic for it in plan.choices if it.topic not in left_out} - touched
+    if not names:
+        return {}
+    released = run.ledger.released_topics()
+    return {
+        name: topic_id
+        for name, topic_id in run.ledger.remote_ids().items()
+        if name in names and topic_id and topic_id not in released
+    }

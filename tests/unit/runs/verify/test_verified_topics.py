@@ -12,7 +12,7 @@ from kafka_ferry.model import OffsetsChoice, Plan, Range, Refusal, RunOptions, W
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import Reconciliation
 from kafka_ferry.runs.verify.verified_topics import TopicProof, proved_topics
-from kafka_ferry.verify import ExpectationResult, Verdict
+from kafka_ferry.verify import ExpectationResult, TopicRow, Verdict
 from tests.support.runs.reports import changed
 from tests.unit.ledger.entries import a_copied_range, a_transaction
 from tests.unit.runs.publish.test_measures import PLANNED_AT, PROVED, a_range, a_range_row, a_row
@@ -80,8 +80,9 @@ def test_without_a_verification_nothing_is_proved(proofs: Any) -> None:
         replace(GOOD, ranges=(a_range_row(target_records=9),), verdict=FAILED),
         replace(GOOD, partitions=(a_row(covered_end=4, position=4), *GOOD.partitions[1:])),
         replace(GOOD, partitions=GOOD.partitions[1:]),
+        replace(GOOD, topics=(TopicRow("orders", "primary.orders", False, 1, 0, lost=1),)),
     ],
-    ids=["a record is missing", "not copied to the planned end", "not looked at"],
+    ids=["a record is missing", "not copied to the planned end", "not looked at", "another topic"],
 )
 def test_a_topic_that_is_not_as_it_should_be_takes_none_of_the_others_along(
     proofs: Any, found: Reconciliation

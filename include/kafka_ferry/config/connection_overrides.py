@@ -12,12 +12,13 @@ from urllib.parse import urlsplit
 
 import regex
 
-from kafka_ferry.config.client.jaas import GSSAPI, JAAS, LOGIN_MODULES, JaasError, parse_login
-from kafka_ferry.config.client.msk_iam import is_iam
+from kafka_ferry.config.client.jaas import GSSAPI, JAAS, LOGIN_MODULES
+from kafka_ferry.config.client.msk_iam import iam_login, is_iam
 from kafka_ferry.config.client.property_names import CONNECTION_NAMES
 from kafka_ferry.config.permissions import HOSTS, TOKEN_ENDPOINT, allowed_names
 from kafka_ferry.config.types.name_filter import NamePatterns, split_list
 from kafka_ferry.config.types.problems import Problem
+from kafka_ferry.errors import ConfigError
 
 _SERVERS: Final = "bootstrap.servers"
 _PROTOCOL: Final = "security.protocol"
@@ -75,9 +76,10 @@ def role_problems(properties: Mapping[str, str]) -> Iterator[Problem]:
 
 def _has_own_keys(properties: Mapping[str, str]) -> bool:
     try:
-        return "awsRoleAccessKeyId" in parse_login(properties.get(JAAS, "")).options
-    except JaasError:
-        return False
+        login = iam_login(properties, "")
+    except ConfigError:
+        return False  # as its reader says
+    return bool(login.key_id) and not login.profile
 
 
 def _other_places(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from kafka_ferry.config.client.assertion import FILES as ASSERTION_FILES
-from kafka_ferry.config.client.config_providers import ALLOWED, may_look_up
+from kafka_ferry.config.client.config_providers import ALLOWED, Providers, may_look_up
 from kafka_ferry.config.client.jaas import JAAS, JaasError, parse_login
 from kafka_ferry.config.client.property_names import (
     AIRFLOW_CONNECTION,
@@ -94,7 +94,10 @@ def check_flow(flow: Flow) -> None:
     problems = [*_option_problems(flow)]
     for cluster in (flow.source, flow.target):
         id_problems = _connection_ids(AIRFLOW_CONNECTION, cluster.airflow_connection or "")
-        for problem in (*property_problems(cluster.properties), *id_problems):
+        # What a reference stands for is looked at once it is resolved.
+        refers = Providers.declare(dict(cluster.providers), []).refers
+        plain = {key: value for key, value in cluster.properties.items() if not refers(value)}
+        for problem in (*property_problems(plain), *id_problems):
             problems.append(problem._replace(key=f"{cluster.alias}: {problem.key}"))
     if problems:
         raise config_error(flow.file, *problems)
@@ -164,11 +167,9 @@ def _named_files(values: PerTopic[str], flow_file: str) -> Iterator[Path]:
 
 
 def property_problems(properties: Mapping[str, str]) -> Iterator[Problem]:
-    """What of a cluster's properties may not be reached; references that are still there do not count."""
+    """What of a cluster's properties may not be reached; nothing in them is taken for a reference."""
     for key, value in properties.items():
         name = without_role(key)
-        if "${" in value:
-            continue
         if name in SECRET_FILES:
             yield from _secret_file(key, Path(value))
         elif name == TOKEN_ENDPOINT and urlsplit(value).scheme.lower() == "file":

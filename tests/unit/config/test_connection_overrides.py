@@ -121,10 +121,12 @@ def test_the_machine_s_role_of_aws_goes_to_amazon_msk(
     """Whoever is shown its token may use it at each MSK cluster of the region."""
     properties = {"bootstrap.servers": brokers, "sasl.mechanism": "AWS_MSK_IAM"}
     assert bool([*role_problems(properties)]) is is_refused
-    own = {
-        "sasl.jaas.config": "IAMLoginModule required awsRoleAccessKeyId=a awsRoleSecretAccessKey=b;"
-    }
-    assert not [*role_problems(properties | own)]
+    module = "software.amazon.msk.auth.iam.IAMLoginModule required"
+    own = f"{module} awsRoleAccessKeyId=a awsRoleSecretAccessKey=b;"
+    assert not [*role_problems(properties | {"sasl.jaas.config": own})]
+    # Empty options are none, and a profile is the machine's.
+    for none in (f'{module} awsRoleAccessKeyId="";', own.replace(";", " awsProfileName=p;")):
+        assert bool([*role_problems(properties | {"sasl.jaas.config": none})]) is is_refused
     assert not [*role_problems(properties | {"sasl.mechanism": "PLAIN"})]
     cluster = Cluster(alias="a", properties=properties | {"security.protocol": "SASL_SSL"})
     if is_refused:

@@ -117,6 +117,12 @@ def test_no_client_property_names_a_secret_file_unless_it_is_allowed(
         {"admin.sasl.jaas.config": KEYTAB.format("/etc/keytab")},
         {TOKEN_ENDPOINT: "file:///var/run/secrets/kubernetes.io/serviceaccount/token"},
         {TOKEN_ENDPOINT: "FILE:/var/run/secrets/token"},
+        # No reference, as no provider is named.
+        {TOKEN_ENDPOINT: "file:///var/run/secrets/token?${"},
+        {TOKEN_ENDPOINT: "file:///var/run/secrets/token#${file:/a:b}"},
+        {"ssl.keystore.location": "/tmp/${x/../../etc/key.pem"},
+        {"ssl.keystore.location": "/tmp/${file:/a:b}/../../etc/key.pem"},
+        {"sasl.jaas.config": KEYTAB.format("/etc/keytab").replace(" ", " /* ${ */ ", 1)},
     ],
 )
 def test_nor_does_a_login(properties: dict[str, str], home: Path) -> None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kafka_ferry.ledger.rows import SCHEMA
-from kafka_ferry.ledger.synced import DAMAGE, require_own_file
+from kafka_ferry.ledger.synced import DAMAGE, require_own_file, write_own_table
 from kafka_ferry.state import StateFolder
 
 # A run asks some sixty questions of the table, most of them more than once, and adds a file or two: small files are
@@ -129,13 +129,7 @@ class TableFiles:
         """Write the rows of the ledger offsets from ``first`` to ``following``; returns the file's name."""
         sink, name = pa.BufferOutputStream(), f"{first:020d}-{following:020d}.parquet"
         is_small = rows.nbytes <= _SMALL_BYTES
-        pq.write_table(
-            rows,
-            sink,
-            compression="none" if is_small else "zstd",
-            use_dictionary=not is_small,
-            write_page_checksum=True,
-        )
+        write_own_table(rows, sink, compression="none" if is_small else "zstd")
         self._folder.write(name, sink.getvalue().to_pybytes())
         return name
 

@@ -228,7 +228,7 @@ def forget_first_ranges(flow: Flow) -> None:
         rows = pq.read_table(file)
         left = rows.filter(pc.field("start").is_null() | (pc.field("start") != 0))
         found += rows.num_rows - left.num_rows
-        pq.write_table(left, file)
+        pq.write_table(left, file, use_dictionary=False)
     assert found
 
 

@@ -137,7 +137,7 @@ def forge_rows(flow: Flow, entries: tuple[Entry, ...]) -> None:
     rows = pq.read_table(local / name).to_pylist()
     forged = [row for entry in entries for row in rows_of(rows[-1]["ledger_offset"], entry)]
     table = pa.Table.from_pylist([*rows[:-1], *forged, rows[-1]], SCHEMA)
-    pq.write_table(table, local / name)
+    pq.write_table(table, local / name, use_dictionary=False)
 
 
 @pytest.mark.parametrize("kind", ["user", "ACL", "quota", "topic", "config"])

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow, load_flow
@@ -24,6 +23,7 @@ from kafka_ferry.ledger import (
     VerificationEntry,
 )
 from kafka_ferry.ledger.rows import SCHEMA, rows_of
+from kafka_ferry.ledger.table_files import TableFiles
 from kafka_ferry.model import OffsetsChoice, Plan, RunOptions, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.results.failures import Failure
@@ -287,10 +287,8 @@ def _write_ledger(flow: Flow, past: Past, runs: Sequence[str], at: int) -> None:
             ),
         )
     )
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(rows, SCHEMA), sink)
-    name = f"{0:020d}-{offset + 1:020d}.parquet"
-    flow_state(flow).folder("ledger").write(name, sink.getvalue().to_pybytes())
+    table = TableFiles(flow_state(flow).folder("ledger"))
+    table.write(pa.Table.from_pylist(rows, SCHEMA), 0, offset + 1)
 
 
 def _earlier_entry(flow: Flow, past: Past, run: str, at: int, number: int) -> CopyingEntry:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from kafka_ferry.ledger.rows import SCHEMA
@@ -70,12 +71,27 @@ def test_a_file_that_spreads_to_many_times_its_size_is_damaged(
         column = pa.ListArray.from_arrays(pa.array([0, 2_000_000], pa.int32()), values)
         many = rows(0, 1).set_column(at, SCHEMA.field(at), column.cast(SCHEMA.field(at).type))
     name = files.write(many, 0, 1)
-    assert (tmp_path / name).stat().st_size < 100_000
+    assert (tmp_path / name).stat().st_size < 120_000
 
     with pytest.raises(pa.ArrowInvalid, match="which no run has written"):
         files.read(files.parts())
 
     assert files.damaged_files(files.parts()) == [name]
+
+
+@pytest.mark.parametrize("by", ["dictionary", "page"])
+def test_a_file_whose_texts_spread_is_damaged(files: TableFiles, tmp_path: Path, by: str) -> None:
+    """One text of a megabyte in a dictionary, to which each row refers; or equal ones, compressed."""
+    at = SCHEMA.get_field_index("digest")
+    texts = pa.array(["x" * 1_000_000]).take(pa.array([0] * 300))
+    many = rows(0, 1).take([0] * 300).set_column(at, SCHEMA.field(at), texts)
+    name = f"{0:020d}-{1:020d}.parquet"
+    is_by_dictionary = by == "dictionary"
+    pq.write_table(many, tmp_path / name, compression="zstd", use_dictionary=is_by_dictionary)
+    assert (tmp_path / name).stat().st_size < 200_000
+
+    with pytest.raises(pa.ArrowInvalid, match=r"which no run has written|this release does not"):
+        files.read(files.parts())
 
 
 def test_what_another_run_wrote_under_the_same_name_is_read(

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaError, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, ResourceType
 
 from kafka_ferry.batched import batched
@@ -29,6 +29,8 @@ from kafka_ferry.model.plan import Creation, Growth
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right, how_to_grant
 from kafka_ferry.retry import at_most, retried
+from kafka_ferry.wire import connect
+from kafka_ferry.wire.groups.groups import list_groups
 
 _TIMEOUT_S: Final = 15.0
 _PAUSE_S: Final = 0.1
@@ -312,13 +314,16 @@ class ClusterControl:
 
     @retried
     def group_names(self) -> list[str]:
-        """The names of the consumer groups that the principal may see."""
-        with self._errors("listing groups", Right.cluster("DESCRIBE")):
-            listed = self._admin.list_consumer_groups(request_timeout=at_most(_TIMEOUT_S)).result()
-            for error in listed.errors or ():
-                # Its documentation says exceptions; what comes are the errors in them.
-                raise error if isinstance(error, KafkaException) else KafkaException(error)
-        return sorted(group.group_id for group in listed.valid)
+        """The names of the consumer groups that the principal may see.
+
+        Over the data plane's connections: librdkafka ends its process where there are more than 100,000.
+
+        Raises:
+            IncompleteListing: if some are with no broker.
+        """
+        with connect(self._cluster, "admin") as wire:
+            groups = list_groups(wire)
+        return sorted(it.name for it in groups if it.protocol in ("consumer", ""))
 
     def delete_topics(self, topic_ids: Mapping[str, str]) -> dict[str, FerryError]:
         """Delete topics, each only if it still has the given id; needs DELETE on them.

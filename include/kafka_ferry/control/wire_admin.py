@@ -36,7 +36,6 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster, borrow
 from kafka_ferry.wire.any_broker import TooOld, ask
 from kafka_ferry.wire.error_codes import LEADER_NOT_AVAILABLE
-from kafka_ferry.wire.groups.groups import list_groups
 from kafka_ferry.wire.partition_leader import topic_id_text
 from kafka_ferry.wire.partitions.by_leader import ask_leaders
 from kafka_ferry.wire.partitions.list_offsets import EARLIEST, LATEST, offsets_question
@@ -239,17 +238,6 @@ class WireAdmin:
             DeleteTopicsRequest(topic_names=list(topics), timeout_ms=_ms(operation_timeout))
         )
         return _by_name(answer.responses)
-
-    def list_consumer_groups(self, *, request_timeout: float = 0) -> Future[Any]:
-        """The consumer groups that the principal may see."""
-        with self._connect() as wire:
-            groups = list_groups(wire)
-        valid = [
-            SimpleNamespace(group_id=group.name)
-            for group in groups
-            if group.protocol in ("consumer", "")
-        ]
-        return _as_future(SimpleNamespace(valid=valid, errors=[]))
 
     def list_offsets(
         self,

@@ -206,7 +206,9 @@ def test_a_batch_that_the_target_refuses_stops_its_partition_and_no_other(pair: 
     problems = failures(copy_now(flow))
 
     for partition, offset in ((0, 5), (2, 0)):
-        stopped = f"{topic}-{partition} -> {remote(flow, topic)}-{partition} stopped at offset {offset}"
+        stopped = (
+            f"{topic}-{partition} -> {remote(flow, topic)}-{partition} stopped at offset {offset}"
+        )
         assert sum(stopped in it and "MESSAGE_TOO_LARGE" in it for it in problems) == 1
     assert len(problems) == 2
     have = pair.copied(flow, topic)

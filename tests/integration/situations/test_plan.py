@@ -262,3 +262,20 @@ def test_a_log_that_was_cut_back_and_has_nothing_new_yet_is_followed_once_it_has
         assert rows == [(0, 30, -1), (20, 60, 30)]
         assert copy_now(flow, "run-4") == []
     source.wipe()
+
+
+# What the state folder holds
+
+
+def test_a_table_that_cannot_be_read_is_made_anew_by_the_next_run(pair: Pair) -> None:
+    topic = pair.topic("damaged", named("first", 10))
+    flow = pair.flow([topic])
+    assert failures(copy_now(flow)) == []
+    for file in Path(flow.state_path, flow.slug, "ledger").glob("*.parquet"):
+        file.write_bytes(file.read_bytes()[:100])
+    pair.produce(topic, named("second", 5))
+
+    assert failures(copy_now(flow, "run-2")) == []
+
+    pair.assert_same(flow, topic)
+    assert sum(row["records"] for row in ledger_rows(flow)) == 15

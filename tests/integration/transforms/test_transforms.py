@@ -16,7 +16,7 @@ from kafka_ferry.batches.record_format.records import dense_batch
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import load_flows
 from kafka_ferry.errors import ConfigError, FerryError
-from kafka_ferry.model import TopicPartition
+from kafka_ferry.model import RunOptions, TopicPartition, Window
 from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.certificates import find_certificates
@@ -108,6 +108,7 @@ def test_a_filter_by_header_leaves_records_out_with_a_reason(
     copied = [it for of in pair.copied(flow, topic).values() for it in of]
     assert sorted(int(it.key) for it in copied) == list(range(0, 300, 3))
     assert {tuple(it.headers) for it in copied} == {(("region", b"eu"), ("n", None))}
+
     (rule,) = flow.transform
     assert {row["transform"] for row in ledger_rows(flow)} == {rule.fingerprint()}
     (certificate,) = find_certificates(flow).all
@@ -115,6 +116,25 @@ def test_a_filter_by_header_leaves_records_out_with_a_reason(
     assert (certified["fingerprint"], certified["copied"]) == (rule.fingerprint(), [topic])
     assert certified["where"] == rule.where
     assert certificate.header.reasons == {"filtered": 200}
+
+    # By the rule all was dealt with; without it, what it has left out is still to be copied, and nothing else.
+    whole = RunOptions(window=Window(0, now_ms() + 60_000))
+    (note,) = (it for it in Run(flow, "none").plan(whole).remarks.notes if it.topic == topic)
+    assert "but those that were left out, in the ranges with any of them: filtered 200" in str(note)
+    plain = pair.flow([topic], certificates_enabled=True)
+    for run, records in (("backfill", 200), ("again", 0)):
+        backfill = Run(plain, run)
+        backfill.plan(whole)
+        backfill.sync_topics()
+        backfill.mirror(spark)
+        backfill.verify(spark)
+        backfill.sync_groups()
+        backfill.publish()
+        done = backfill.report()
+        assert done
+        assert (done.state, done.counts.records) == ("verified", records)
+    copied = [it for of in pair.copied(flow, topic).values() for it in of]
+    assert sorted(int(it.key) for it in copied) == list(range(300))
 
 
 def test_a_certificate_names_the_rules_by_which_records_were_copied_and_not_those_of_the_file(

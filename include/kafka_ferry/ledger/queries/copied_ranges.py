@@ -63,6 +63,8 @@ class CopiedSpan:
     segments: tuple[Segment, ...]
     lost: tuple[tuple[int, int], ...]
     compared: bool
+    transform: str
+    reasons: Mapping[str, int]
 
     @property
     def source(self) -> TopicPartition:

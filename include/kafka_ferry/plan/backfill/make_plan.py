@@ -7,13 +7,13 @@ applied: configs, access and deleted topics wait for the flow's own runs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kafka_ferry.model.plan import Plan, TopicChanges
 from kafka_ferry.model.ranges import Range
-from kafka_ferry.model.remarks import PlanRemarks
+from kafka_ferry.model.remarks import Note, PlanRemarks
 from kafka_ferry.model.run_options import ORDINARY, RunOptions
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.backfill.topic_backfill import TopicBackfill, WindowFacts
@@ -118,5 +118,17 @@ def _remarks(ordinary: PlanRemarks, topics: Sequence[TopicBackfill]) -> PlanRema
         notes=(
             *(note for note in ordinary.notes if not note.of_first_copy),
             *(note for topic in topics for note in topic.notes),
+            *_of_unread(topics),
         ),
     )
+
+
+def _of_unread(topics: Sequence[TopicBackfill]) -> Iterator[Note]:
+    some = [topic.unread for topic in topics if topic.unread and not topic.refusal]
+    if some:
+        yield Note(
+            "",
+            f"{sum(some):,} offsets below the flow's positions, in {len(some):,} topic(s), are not looked at: they "
+            "come after a record that is newer than the window by more than backfill.disorder.ms. With -1, a backfill "
+            "looks at them too, and finds records that came so late.",
+        )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.config.types.values import is_topic_name
 from kafka_ferry.model.plan import Creation, Growth, OffsetsChoice, Plan
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.model.cluster_state import ClusterState, LogBounds, Topic
 
+# A plan has all of them, and so has each task.
+_MOST_PIECES: Final = 20_000
+
 
 @dataclass(frozen=True, slots=True)
 class WindowFacts:
@@ -39,6 +43,7 @@ class WindowFacts:
         older: of those, the offset before which all records were on the source before the window began, by the
             ledger; absent where it does not say.
         settled: what the ledger knows of the partition, in remote topics that exist.
+        left_out: how many offsets it has for a reason that is no record's own, in ranges that may be of the window.
         separate: the topics for backfills that the target has, by name.
         foreign: those of them that hold records which the flow has not copied.
         mismatched: those of them whose logs contradict the ledger.
@@ -50,13 +55,21 @@ class WindowFacts:
     cut: frozenset[TopicPartition] = frozenset()
     older: Mapping[TopicPartition, int] = field(default_factory=dict)
     settled: Mapping[TopicPartition, Sequence[Settled]] = field(default_factory=dict)
+    left_out: Mapping[TopicPartition, Mapping[str, int]] = field(default_factory=dict)
     separate: Mapping[str, Topic] = field(default_factory=dict)
     foreign: frozenset[str] = frozenset()
     mismatched: frozenset[str] = frozenset()
 
 
 class TopicBackfill:
-    """A backfill of one topic."""
+    """A backfill of one topic.
+
+    Attributes:
+        ranges: what is to be copied.
+        unread: how many offsets below the flow's position are not looked at: they come after a record that is so much
+            newer than the window that no older one is expected after it.
+        refusals: what keeps it, or some of its partitions, from being backfilled.
+    """
 
     def __init__(
         self,
@@ -81,7 +94,7 @@ class TopicBackfill:
         self._source = state.source.topics[choice.topic]
         # Once a topic: of a function it takes the file.
         self._transform = flow.fingerprint_of(choice.topic)
-        self._there = self._after = self._unread = 0
+        self._there = self._after = self.unread = 0
         self._ends_early = self._has_left = False
         self._of_partitions: list[Refusal | Note] = []
         planned = {
@@ -136,8 +149,8 @@ class TopicBackfill:
             yield Note(
                 topic,
                 "Nothing to backfill: by the ledger all of the source's records of the window that it looks at below "
-                f"the flow's position were copied to {' or '.join(places)}, {self._there:,} offsets."
-                f"{self._unread_text} What was lost there since `ferry verify --all` finds, and `ferry repair "
+                f"the flow's position were copied to {' or '.join(places)}, {self._there:,} offsets"
+                f"{self._left_out_text}. What was lost there since `ferry verify --all` finds, and `ferry repair "
                 "--append` copies.",
             )
         elif not (self.ranges or self._after or self._of_partitions):
@@ -150,7 +163,7 @@ class TopicBackfill:
             if self._ends_early:
                 reason = (
                     "the first record that is not older than the window is newer than it by more than "
-                    "backfill.disorder.ms. What comes after it was not looked at."
+                    "backfill.disorder.ms."
                 )
             yield Note(topic, f"Nothing to backfill: {reason}")
         if self._after:
@@ -162,13 +175,16 @@ class TopicBackfill:
         yield from (it for it in self._of_partitions if isinstance(it, Note))
 
     @property
-    def _unread_text(self) -> str:
-        """What a backfill does not look at below the position, a sentence; "" where it looks at all."""
-        if not self._unread:
-            return ""
+    def _left_out_text(self) -> str:
+        """What has no record there all the same; "" where all has."""
+        counts = Counter[str]()
+        for tp, of_partition in self._facts.left_out.items():
+            counts.update(of_partition if tp.topic == self._choice.topic else {})
+        found = ", ".join(f"{name} {number:,}" for name, number in sorted(counts.items()) if number)
         return (
-            f" It does not look at {self._unread:,} offsets below the flow's position, which come after a record that "
-            "is newer than the window by more than backfill.disorder.ms: -1 finds records that came so late."
+            f"; but those that were left out, in the ranges with any of them: {found}"
+            if found
+            else ""
         )
 
     @property
@@ -203,6 +219,15 @@ class TopicBackfill:
         self._there += sum(end - start for start, end in whole_spans(settled, self._window))
         if left is None:
             return
+        pieces = within(settled, left, self._window)
+        if len(pieces) > _MOST_PIECES:
+            reason = (
+                f"an earlier rule has left out records of the window in more than {_MOST_PIECES:,} places, between "
+                "others that were copied."
+            )
+            refusal = Refusal(source.topic, reason, "Choose a shorter span of time.", number)
+            self._of_partitions.append(refusal)
+            return
         target = TopicPartition(self._remote_topic, number)
         yield Range(
             topic=source.topic,
@@ -221,7 +246,7 @@ class TopicBackfill:
                 self._window.since_ms,
                 self._window.until_ms,
                 self._state.positions.ledger_end,
-                within(settled, left, self._window),
+                pieces,
                 self._epoch(number, planned),
             ),
         )
@@ -249,7 +274,7 @@ class TopicBackfill:
             return None, 0
         last = min(self._facts.lasts.get(source, bounds.end), bounds.end)
         start, end = max(first, bounds.start), min(last, position)
-        self._unread += max(0, position - max(last, start))
+        self.unread += max(0, position - max(last, start))
         self._ends_early |= last <= start < bounds.end and source not in self._facts.cut
         after = max(0, last - max(start, position))
         return ((start, end) if start < end else None), after

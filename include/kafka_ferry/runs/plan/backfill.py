@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafka_ferry.batches import Reason
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config.types.values import is_topic_name
 from kafka_ferry.control import ClusterControl
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _FURTHEST_MS = 2**63 - 1
 _OLDEST_MS = 0
+_LEFT_OUT: Final = (Reason.FILTERED, Reason.DEAD_LETTERED, Reason.RETURNED)
 
 
 def make_backfill_plan(flow: Flow, ledger: LedgerTable, run: str, options: RunOptions) -> Plan:
@@ -72,7 +74,8 @@ def _facts(
     target = ClusterControl(flow.target)
     strange = [topic for topic in separate.values() if topic.topic_id not in known]
     foreign, unreadable = foreign_records(flow, target, strange)
-    settled, older = _settled_spans(
+    known_spans = _known_spans(
+        flow,
         ledger,
         state,
         # From there on the ledger is asked: of a log that is cut, what is deleted too.
@@ -86,8 +89,9 @@ def _facts(
         lasts=lasts,
         unread={tp: str(error) for tp, error in unread.items()},
         cut=cut,
-        older=older,
-        settled=settled,
+        older=known_spans.older,
+        settled=known_spans.settled,
+        left_out=known_spans.left_out,
         separate=separate,
         foreign=foreign | unreadable.keys(),
         mismatched=frozenset(
@@ -104,24 +108,38 @@ def _separate_topics(flow: Flow, state: ClusterState) -> dict[str, Topic]:
     return dict(ClusterControl(flow.target).topics(names)) if names else {}
 
 
-def _settled_spans(
+class _KnownSpans(NamedTuple):
+    """What the ledger knows of *source* partitions.
+
+    Attributes:
+        settled: what is settled.
+        older: the offset before which each had all its records before the window, where the ledger says it.
+        left_out: how many of the settled offsets have no record on the target although they could, by reason.
+    """
+
+    settled: Mapping[TopicPartition, Sequence[Settled]]
+    older: Mapping[TopicPartition, int]
+    left_out: Mapping[TopicPartition, Counter[str]]
+
+
+def _known_spans(
+    flow: Flow,
     ledger: LedgerTable,
     state: ClusterState,
     firsts: Mapping[TopicPartition, int],
     topic_ids: set[str],
     remote_names: Mapping[str, str],
     since_ms: int,
-) -> tuple[dict[TopicPartition, list[Settled]], dict[TopicPartition, int]]:
-    """What the ledger knows of the partitions in ``firsts``, in their remote topics of today, as far as these exist.
-
-    And the offset before which each had all its records before ``since_ms``, where the ledger says it.
-    """
+) -> _KnownSpans:
+    """What the ledger knows of the partitions in ``firsts``, in their remote topics of today, as far as these exist."""
     if not firsts or not state.positions.ledger_end:
-        return {}, {}
+        return _KnownSpans({}, {}, {})
     ids = {state.source.topics[tp.topic].topic_id for tp in firsts}
     copied = {tp.topic for tp in firsts} & remote_names.keys()
     places = {name: places_of(remote_names[name]) for name in copied}
+    rules = {name: flow.fingerprint_of(name) for name in copied}
     ranges: dict[TopicPartition, list[Accounted]] = defaultdict(list)
+    left_out: dict[TopicPartition, Counter[str]] = defaultdict(Counter)
     older: dict[TopicPartition, int] = {}
     for span in spans_into(ledger, ids, topic_ids, after=min(firsts.values())):
         if span.source not in firsts:
@@ -131,11 +149,14 @@ def _settled_spans(
         if span.at <= since_ms:
             older[span.source] = max(older.get(span.source, 0), span.end)
         if span.remote_topic in places.get(span.topic, ()):
-            ranges[span.source] += accounts_of(span)
+            ranges[span.source] += accounts_of(span, rules[span.topic])
+            if span.end > firsts[span.source] and not _is_of_another_rule(span, rules[span.topic]):
+                left_out[span.source].update({it: span.reasons.get(it, 0) for it in _LEFT_OUT})
         elif span.rewound_from >= 0:
             # The source's log was truncated, whichever copy shows it.
             ranges[span.source].append(Accounted(span.start, span.start, is_rewind=True))
-    return {source: settled_spans(of_partition) for source, of_partition in ranges.items()}, older
+    settled = {source: settled_spans(of_partition) for source, of_partition in ranges.items()}
+    return _KnownSpans(settled, older, left_out)
 
 
 def pin_positions(flow: Flow, run: str, pins: Sequence[Range]) -> list[Outcome]:
@@ -156,12 +177,24 @@ def pin_positions(flow: Flow, run: str, pins: Sequence[Range]) -> list[Outcome]:
     return outcomes
 
 
-def accounts_of(span: CopiedSpan) -> Iterator[Accounted]:
-    """What a range of the ledger settles: all of it but what the source had deleted before."""
+def accounts_of(span: CopiedSpan, rule: str) -> Iterator[Accounted]:
+    """What a range of the ledger settles: all of it but what the source had deleted before.
+
+    Where another rule than the topic's ``rule``, by its fingerprint, has left records out, only those that were copied.
+    """
     # Another mirror may have put it into other partitions: a takeover has found all of it, and no places.
     start = 0 if span.compared and not span.segments else span.start
     is_rewind = span.rewound_from >= 0
+    if _is_of_another_rule(span, rule):
+        yield Accounted(start, start, span.window, is_rewind=is_rewind)
+        for it in span.segments:
+            yield Accounted(it.source, it.source + it.records, span.window)
+        return
     for lost_start, lost_end in span.lost:
         yield Accounted(start, lost_start, span.window, is_rewind=is_rewind)
         start, is_rewind = lost_end, False
     yield Accounted(start, span.end, span.window, is_rewind=is_rewind)
+
+
+def _is_of_another_rule(span: CopiedSpan, rule: str) -> bool:
+    return span.transform != rule and span.reasons.get(Reason.FILTERED, 0) > 0

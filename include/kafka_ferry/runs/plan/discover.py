@@ -72,11 +72,12 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     topics, refused = _readable_topics(flow, source, selected)
     upstream = find_upstream(flow, source, names, topics)
     origins, returned = upstream.origins, returned_topics(flow, upstream, target_id)
+    # Brings the ledger's table up to date, and makes it anew where it is damaged: nothing is read of it before.
+    positions = known_positions(flow, target, ledger)
     beats = heartbeat_topics(flow, topics, ledger.topics())
     remote_names = select(flow, names, origins, target_id, returned, beats).names
     topics = {name: topic for name, topic in topics.items() if name in remote_names}
     unreadable = {name: str(error) for name, error in refused.items()}
-    positions = known_positions(flow, target, ledger)
     if positions.ledger_end:
         require_one_file(flow, ledger)
     state = ClusterState(

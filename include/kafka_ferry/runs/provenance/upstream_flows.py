@@ -18,6 +18,7 @@ from kafka_ferry.model.rights import how_to_grant
 from kafka_ferry.plan.topics.provenance import origins_of, same_topic
 from kafka_ferry.runs.provenance.opposite_flow import opposite_ledger
 from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.wire.groups.groups import IncompleteListing
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,15 @@ def find_upstream(
     """
     # Brokers silently omit groups that may not be seen from the list, and refuse those that are named.
     back = f"{flow.target.alias}->{flow.source.alias}"
-    groups = {position_group(back), *filter(is_position_group, source.group_names())}
+    unknown: list[str] = []
+    try:
+        names_of_groups = source.group_names()
+    except IncompleteListing as error:
+        names_of_groups = [group.name for group in error.groups]
+        unknown.append(f"{error} Which flows have copied to {flow.source.alias} is known in part.")
+    groups = {position_group(back), *filter(is_position_group, names_of_groups)}
     positions: dict[str, Mapping[TopicPartition, Position]] = {}
     denied = []
-    unknown: list[str] = []
     for name in sorted(map(flow_of, groups)):
         try:
             committed = read_positions(flow.source, name)

@@ -242,7 +242,7 @@ def test_a_format_that_no_expression_reads_changes_nothing(
         ("aes_encrypt(value, secret('salt'), 'GCM', 'DEFAULT', '')", "aes_encrypt"),
         ("builtin.aes_encrypt(value, secret('salt'))", "aes_encrypt"),
         ("identifier('aes_encrypt')(value, secret('salt'))", "identifier()"),
-        ("reflect('java.lang.System', 'nanoTime')", "depends on chance"),
+        ("reflect('java.lang.System', 'nanoTime')", "uses reflect"),
         ("(" * 2_000 + "value" + ")" * 2_000, "nested too deep"),
         ("version()", "version"),
         ("cast(timestamp > timestamp'now' as string)", "timestamp'now'"),
@@ -270,6 +270,8 @@ def test_what_may_give_something_else_the_next_time_is_refused_by_name(
     "expression",
     [
         "xpath_string(cast(value as string), 'a')",
+        # Which the analyzer would evaluate.
+        "from_json(topic, xpath_string('<!DOCTYPE a SYSTEM \"{url}\"><a>b int</a>', 'a')).b",
         "from_xml(topic, 'a string', map('rowValidationXSDPath', '{url}')).a",
         "from_xml(topic, 'a string', map('mode', 'FAILFAST', concat('rowvalidationxsd', 'path'), '{url}')).a",
         "from_xml(topic, schema_of_xml('<r><a>1</a></r>', map('RowValidationXSDPath', '{url}'))).a",
@@ -293,6 +295,27 @@ def test_an_expression_fetches_no_address_and_no_file(
 
     assert not asked
     assert "transform, rule 1 (orders), set value" in said
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "(select max(nosuch) from csv.`{file}` with ('header'='true'))",
+        "if(exists(select nosuch from json.`{file}`), 'a', 'b')",
+        "if(topic in (select nosuch from text.`{file}`), 'a', 'b')",
+        "transform(array(topic), x -> (select nosuch from csv.`{file}` with ('header'='true')))[0]",
+    ],
+)
+def test_an_expression_reads_no_table(
+    pair: Pair, spark: SparkSource, tmp_path: Path, expression: str
+) -> None:
+    """Spark's analyzer reads a file for its columns, and an error names those."""
+    (file := tmp_path / "secret").write_text('{"login": "ferry"}\n')
+
+    said = refusal(pair, spark, {"set": {"value": expression.format(file=file)}})
+
+    assert "must be an expression over one record" in said
+    assert "login" not in said
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_ferry.batches.rule_counts import RuleVerb
 from kafka_ferry.config.options.transform import PARTS, with_secrets
 from kafka_ferry.config.types.record_path import RecordPath
-from kafka_ferry.spark.transforms.repeatable import names_schema_file, not_repeatable
+from kafka_ferry.spark.transforms.repeatable import (
+    names_schema_file,
+    not_repeatable,
+    unknown_function,
+)
 from kafka_ferry.spark.transforms.trees import Node, Tree
 
 if TYPE_CHECKING:
@@ -25,6 +29,11 @@ _SEEKING: Final = frozenset({"IsNull", "IsNotNull", "EqualNullSafe"})
 _SEEKING_FUNCTIONS: Final = frozenset(
     {"coalesce", "ifnull", "isnotnull", "isnull", "nvl", "nvl2", "equal_null"}
 )
+
+_NOT_PLAIN: Final = (
+    "must be an expression over one record, without aggregates, windows, generators and subqueries"
+)
+_AGAIN: Final = ": a run that is tried again must give the same records"
 
 
 class ParsedExpression:
@@ -47,8 +56,14 @@ class ParsedExpression:
         self.uses_secrets = self.text != text
         parser: Any = spark._jsparkSession.sessionState().sqlParser()
         self.tree = Tree(parser.parseExpression(self.text))
+        # Before the analyzer sees it, which reads the files and addresses of tables.
+        patterns = _jvm(spark).org.apache.spark.sql.catalyst.trees.TreePattern
+        if self.tree.root.containsPattern(patterns.PLAN_EXPRESSION()):
+            raise ValueError(_NOT_PLAIN)
         if any(node.kind == "ExpressionWithUnresolvedIdentifier" for node in self.tree.nodes):
             raise ValueError("uses identifier(): name what it stands for")
+        if problem := unknown_function(self.tree):
+            raise ValueError(f"{problem}{_AGAIN}")
         if names_schema_file(self.tree):
             raise ValueError(
                 "may name a schema of XML by its path: write the options as map('name', 'value'), without "
@@ -158,9 +173,7 @@ def resolve(
     patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
     is_plain = plan.nodeName() == _PLAIN and plan.children().apply(0).sameResult(rows_plan)
     if not is_plain or plan.containsPattern(patterns.PLAN_EXPRESSION()):
-        raise ValueError(
-            "must be an expression over one record, without aggregates, windows, generators and subqueries"
-        )
+        raise ValueError(_NOT_PLAIN)
     if plan.expressions().size() > len(expressions):
         raise ValueError("must be one expression: use struct(*)")
     for place, field in enumerate(selected.schema):
@@ -183,12 +196,11 @@ def repeatable(
     patterns = _jvm(spark).org.apache.spark.sql.catalyst.trees.TreePattern
     if not resolved.tree.deterministic() or resolved.tree.containsPattern(patterns.CURRENT_LIKE()):
         raise ValueError(
-            "depends on chance, the time, the user or the session: a run that is tried again must give the "
-            "same records"
+            f"depends on chance, the time, the user or the session{_AGAIN}"
         )
     plain = resolved.plain(spark)
     if problem := not_repeatable(expression.text, expression.tree, plain):
-        raise ValueError(f"{problem}: a run that is tried again must give the same records")
+        raise ValueError(f"{problem}{_AGAIN}")
     return plain
 
 

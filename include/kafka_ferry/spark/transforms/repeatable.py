@@ -107,17 +107,24 @@ def not_repeatable(text: str, parsed: Tree, resolved: Tree) -> str:
         parsed: it as Spark parses it.
         resolved: it with its functions and columns, and without expressions that others replace.
     """
-    return _by_name(parsed) or _by_literal(text, parsed) or _by_cast(resolved)
+    return _by_literal(text, parsed) or _by_cast(resolved)
 
 
-def _by_name(tree: Tree) -> str:
+def unknown_function(tree: Tree) -> str:
+    """Which function a parsed expression uses that may give something else the next time; "" for none.
+
+    Or that may read a file or an address, which Spark's analyzer would do already: this is for before.
+    """
     for node in tree.nodes:
         if node.kind != "UnresolvedFunction":
             continue
         *qualifier, name = (part.lower() for part in node.names)
         if name not in REPEATABLE or (qualifier and qualifier not in _QUALIFIERS):
             shown = ".".join((*qualifier, name))
-            return f"uses {shown}, which is not among the functions that are known to give the same every time"
+            return (
+                f"uses {shown}, which is not among the functions over one record that are known to give the same every "
+                "time"
+            )
         if name == _ENCRYPT and not _has_vector(tree, node):
             return f"uses {_ENCRYPT} with a random initialization vector: give it one, or the mode 'ECB'"
     return ""

@@ -59,6 +59,8 @@ SECRET_FILES: Final = frozenset(
         "ssl.keystore.location",
         *ASSERTION_FILES,
         f"{REGISTRY_PREFIX}ssl.key.location",
+        # It may hold the key too.
+        f"{REGISTRY_PREFIX}ssl.certificate.location",
         # Of login modules.
         "keyTab",
         "ticketCache",
@@ -179,8 +181,16 @@ def property_problems(properties: Mapping[str, str]) -> Iterator[Problem]:
                 options = parse_login(value).options
             except JaasError:
                 continue  # as its reader says
-            for problem in property_problems(options):
+            for problem in (*property_problems(options), *_ticket_problems(options)):
                 yield problem._replace(key=f"{key}: {problem.key}")
+
+
+def _ticket_problems(options: Mapping[str, str]) -> Iterator[Problem]:
+    """Where a login takes the Kerberos tickets of the process's own user."""
+    is_default = not options.get("ticketCache", "").lower().removeprefix("file:").strip("/")
+    if FILES in os.environ and options.get("useTicketCache", "").lower() == "true" and is_default:
+        reason = "the tickets of Airflow's own user may not be used here"
+        yield Problem("useTicketCache", reason, f"Name a ticketCache that {FILES} allows.")
 
 
 def _secret_file(key: str, path: Path) -> Iterator[Problem]:

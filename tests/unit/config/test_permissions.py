@@ -41,6 +41,7 @@ HARMLESS = {
     "sync_scram_users_enabled": "mentions scram.passwords.file",
     "schedule_assets": "mentions the flow's file",
 }
+TICKETS = "com.sun.security.auth.module.Krb5LoginModule required useTicketCache=True {};"
 KEYTAB = (
     "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true "
     'principal="a@B" keyTab="{}";'
@@ -88,7 +89,6 @@ def test_every_option_that_names_a_file_code_or_an_address_says_so_by_its_type()
 
 def test_every_client_property_that_names_a_secret_file_is_known() -> None:
     public = {"ssl.truststore.location", "schema.registry.ssl.ca.location"}
-    public |= {"schema.registry.ssl.certificate.location"}
     named = {name for name in CLUSTER_NAMES if regex.search(r"\.(file|location)$", name)}
     assert named - public == {name for name in SECRET_FILES if "." in name}
     assert TOKEN_ENDPOINT in CLUSTER_NAMES
@@ -123,6 +123,9 @@ def test_no_client_property_names_a_secret_file_unless_it_is_allowed(
         {"ssl.keystore.location": "/tmp/${x/../../etc/key.pem"},
         {"ssl.keystore.location": "/tmp/${file:/a:b}/../../etc/key.pem"},
         {"sasl.jaas.config": KEYTAB.format("/etc/keytab").replace(" ", " /* ${ */ ", 1)},
+        {"sasl.jaas.config": TICKETS.format("")},
+        {"sasl.jaas.config": TICKETS.format('ticketCache="file:"')},
+        {"sasl.jaas.config": TICKETS.format('ticketCache="/tmp/krb5cc_0"')},
     ],
 )
 def test_nor_does_a_login(properties: dict[str, str], home: Path) -> None:

@@ -244,12 +244,17 @@ class StateFolder:
         """Name the folder in what a store raises; on this machine an error names its file itself.
 
         Raises:
-            StateUnreadable: the store does not answer, or refuses to.
+            StateUnreadable: the store does not answer, or refuses to; or it is no folder, or no one's to read.
         """
         try:
             yield
         except FileNotFoundError:
             raise
+        except (NotADirectoryError, PermissionError) as error:
+            raise StateUnreadable(
+                f"{self.location} cannot be read: {error}.",
+                advice="state.dir must be a folder that this user may read and write.",
+            ) from error
         except OSError as error:
             if self._local:
                 raise

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import FerryError, StateUnreadable, StateUnwritable
 from kafka_ferry.state import StateFolder, folder_name, reads_at_most
 
 
@@ -321,3 +321,13 @@ def test_no_two_things_have_one_folder() -> None:
 
 def test_a_plain_name_is_its_folders_name() -> None:
     assert folder_name("run-1.2_x") == "run-1.2_x"
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
+    (place := tmp_path / "state").write_text("x")
+    folder = StateFolder(str(place)).folder("runs")
+    for attempt in (lambda: folder.read("a"), lambda: folder.names(), folder.stamps):
+        with pytest.raises(StateUnreadable, match="must be a folder that this user may read"):
+            attempt()
+    with pytest.raises(StateUnwritable, match="cannot be written to"):
+        folder.write("a", b"")

@@ -232,7 +232,8 @@ def _place(login: OAuthLogin) -> str:
 
 def _safe(login: OAuthLogin, text: str) -> str:
     """What the endpoint says, which may repeat what it was sent."""
-    return excerpt(_JWT.sub(MASK, without(text, [login.client_secret])))
+    secrets = [login.client_secret, quote_plus(login.client_secret)]
+    return excerpt(_JWT.sub(MASK, without(text, secrets)))
 
 
 def _json(content: bytes) -> Mapping[str, Any]:

@@ -16,6 +16,8 @@ from kafka_ferry_airflow.flow_files import FlowFiles
 SignedIn = Depends(get_user)
 """Refuses a request (401) without a session or a token of Airflow's."""
 _PREFIX: Final = "mirror_"
+# What the page shows of a DAG: its runs, and the states and errors of their tasks.
+_SHOWN: Final = (DagAccessEntity.RUN, DagAccessEntity.TASK_INSTANCE)
 
 
 def dag_id_of(slug: str) -> str:
@@ -24,7 +26,7 @@ def dag_id_of(slug: str) -> str:
 
 
 def readable_dags(request: Request, user: GetUserDep) -> set[str]:
-    """The flows' DAGs that the user may read, including their runs."""
+    """The flows' DAGs that the user may read, including their runs and tasks."""
     dag_ids: set[str] = get_auth_manager().get_authorized_dag_ids(user=user, method="GET")
     return {
         dag_id
@@ -35,7 +37,8 @@ def readable_dags(request: Request, user: GetUserDep) -> set[str]:
 
 def _may_read_runs(dag_id: str, request: Request, user: GetUserDep) -> bool:
     try:
-        _require(DagAccessEntity.RUN, dag_id, request, user)
+        for entity in _SHOWN:
+            _require(entity, dag_id, request, user)
     except HTTPException:
         return False
     return True
@@ -71,10 +74,10 @@ def readable_flow(
     """The requested flow.
 
     Raises:
-        HTTPException: 403, if the user may not read its DAG or the DAG's runs; 404, if there is none.
+        HTTPException: 403, if the user may not read its DAG, or the DAG's runs and tasks; 404, if there is none.
     """
-    # All that is shown comes from the DAG's runs: a user who may read the DAG may not be allowed to read these.
-    for entity in (None, DagAccessEntity.RUN):
+    # A user who may read the DAG may not be allowed to read these.
+    for entity in (None, *_SHOWN):
         _require(entity, dag_id_of(slug), request, user)
     flow = files.read().flows.get(slug)
     if flow is None:

@@ -180,7 +180,8 @@ class _Copy:
             self.outage.since = began if self.outage.since is None else self.outage.since
             if is_over(now - self.outage.since, self.limits.wait_s):
                 self.outage.gave_up_at = now
-                message = f"gave up after {self.voids} tries: {error.message}"
+                waited_s = now - self.outage.since
+                message = f"gave up after {waited_s:.0f} s and {self.voids} tries: {error.message}"
                 self._fail_all(message, error.advice, transient=True)
                 return
         time.sleep(back_off_s(self.voids, _LONGEST_BACK_OFF_S))

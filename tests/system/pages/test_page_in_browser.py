@@ -246,6 +246,23 @@ def test_a_run_that_waits_for_a_person_needs_attention_and_leads_there(browser_p
     expect(table(page, "Mirrors")).to_contain_text("after the approval")
 
 
+def test_a_mirror_whose_next_run_does_not_begin_needs_attention(browser_page: Page) -> None:
+    page = browser_page
+
+    def late(route: Route) -> None:
+        answer = route.fetch()
+        told = answer.json()
+        (flow,) = (it for it in told["flows"] if it["source"] == "primary")
+        flow["activity"] = None
+        flow["dag"] |= {"next_run_at": 1, "paused": False, "question": None}
+        route.fulfill(response=answer, json=told)
+
+    page.route("**/kafka-ferry/api/flows", late)
+    page.goto("/plugin/mirrors")
+    page.get_by_role("button", name=re.compile("Needs attention")).click()
+    expect(table(page, "Mirrors").get_by_text("overdue")).to_be_visible()
+
+
 @pytest.mark.parametrize(
     ("activity", "latest", "question", "shown"),
     [

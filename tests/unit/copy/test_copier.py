@@ -270,7 +270,7 @@ def test_it_waits_longer_each_time_and_gives_up_at_last(source: FakeSource, cloc
         assert outcome.failure
         assert (outcome.failure.offset, outcome.failure.transient) == (0, True)
         assert not outcome.failure.fenced
-        assert "gave up after 9 tries: The coordinator is away." in outcome.failure.message
+        assert "s and 9 tries: The coordinator is away." in outcome.failure.message
 
 
 def test_a_take_over_that_has_waited_for_too_long_is_not_tried_again(

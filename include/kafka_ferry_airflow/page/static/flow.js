@@ -5,7 +5,7 @@ import { brief, count, duration, number, size } from "./format.js";
 import { Below, Card, Choice, Count, Crumbs, Empty, Failure, Label, Records, Shape, Stat, State, Stats, Tabs, Waiting, When, paletteOf } from "./parts.js";
 import { Plot, SECONDS } from "./charts.js";
 import { ApiTable } from "./table.js";
-import { Approval, Names, VerifiedUntil } from "./flows.js";
+import { Approval, Names, VerifiedUntil, isOverdue } from "./flows.js";
 import { Offsets } from "./offsets.js";
 import { WORDS } from "./offsets_plot.js";
 
@@ -31,7 +31,8 @@ function Head({ flow }) {
     h(C.Flex, { alignItems: "center", justifyContent: "space-between", gap: 3, flexWrap: "wrap", mb: 4 },
       h(C.HStack, { gap: 2, minW: 0, flexWrap: "wrap" }, h(Shape, { name: "mirror", boxSize: 5 }),
         h(C.Heading, { as: "h1", size: "lg", overflowWrap: "anywhere" }, h(Names, { flow })),
-        h(State, { state: flow.status }), flow.dag?.question ? h(Approval, { flow }) : flow.activity ? h(State, { state: flow.activity }) : null),
+        h(State, { state: flow.status }), flow.dag?.question ? h(Approval, { flow }) : flow.activity ? h(State, { state: flow.activity }) : null,
+        isOverdue(flow) ? h(State, { state: "overdue" }) : null),
       h(C.HStack, { gap: 2, flexWrap: "wrap" },
         flow.dag ? h(C.Button, { asChild: true, variant: "outline" }, h(Inside, { to: `/dags/${flow.dag_id}`, color: "fg" }, "Dag")) : null,
         last ? h(C.Button, { asChild: true, variant: "outline" }, h(Outside, { path: `${api(flow.slug, "runs", last.run)}/report`, color: "fg" }, "Last report")) : null,

@@ -9,8 +9,13 @@ import { Spark } from "./charts.js";
 const REFRESH_S = 15;
 const KINDS = [["all", "All"], ["attention", "Needs attention"], ["running", "Running"]];
 
+const LATE_MS = 5 * 60 * 1000;
+
+/** Whether its next run should have begun: Airflow's scheduler, or its pool, lets none begin. */
+export const isOverdue = ({ dag, activity }) => Boolean(dag?.next_run_at && !dag.paused && !dag.question && !activity && dag.next_run_at < Date.now() - LATE_MS);
+
 export const needsAttention = (flow) =>
-  ["failed", "warning"].includes(paletteOf(flow.status)) || Boolean(flow.last?.lost || flow.last?.drifts || flow.dag?.question);
+  ["failed", "warning"].includes(paletteOf(flow.status)) || Boolean(flow.last?.lost || flow.last?.drifts || flow.dag?.question) || isOverdue(flow);
 
 /** A run that waits for a person, and since when. */
 export const Approval = ({ flow }) => {
@@ -27,6 +32,7 @@ const COLUMNS = [
     h(Place, { to: { flow: flow.slug }, fontWeight: "semibold", whiteSpace: { base: "normal", md: "nowrap" } }, h(Names, { flow })),
     flow.current ? h(Below, null, `lag ${brief(flow.current.records_behind)}, verified until `, h(VerifiedUntil, { current: flow.current })) : null) },
   { key: "status", title: "State", show: (flow) => h(C.HStack, { gap: 1, flexWrap: { base: "wrap", md: "nowrap" } }, h(State, { state: flow.status }), flow.dag?.question ? h(Approval, { flow }) : flow.activity ? h(State, { state: flow.activity }) : null,
+    isOverdue(flow) ? h(State, { state: "overdue" }) : null,
     flow.dag?.paused ? h(C.Badge, { variant: "outline", borderRadius: "full" }, "paused") : null) },
   { key: "behind", title: "Lag", end: true, hideBelow: "md", show: (flow) => h(Count, { value: flow.current?.records_behind }) },
   { key: "seconds", title: "Lag, time", end: true, hideBelow: "md", show: (flow) => duration(flow.current?.seconds_behind) },
@@ -78,7 +84,7 @@ export function Flows() {
       h(Search, { label: "Search Mirrors", value: search, onSearch }),
       h(Choice, { label: "Which mirrors", options: KINDS.map(([key, name]) => [key, key === "attention" ? `${name} (${all.filter(needsAttention).length})` : name]),
         value: show, onChoose: (key) => go({ show: key === "all" ? "" : key }, { replace: true }) })),
-    h(Title, { my: 3 }, count(rows.length, "Mirror")),
+    h(Title, { as: "h1", my: 3 }, count(rows.length, "Mirror")),
     rows.length
       ? h(Grid, { label: "Mirrors", columns: COLUMNS, rows, keyOf: (flow) => flow.slug, sort, onSort: (key) => go({ sort: key }, { replace: true }) })
       : h(C.Text, { role: "status" }, "No mirror matches."));
@@ -91,6 +97,6 @@ const Nothing = ({ folder }) =>
 
 /** Files that hold no valid flow: for users who may see import errors. */
 export const Problems = ({ problems }) =>
-  problems.length ? h(C.Alert.Root, { status: "error", mb: 3, alignItems: "flex-start" }, h(Shape, { name: "alert", mt: 0.5 }),
+  problems.length ? h(C.Alert.Root, { status: "error", role: "alert", mb: 3, alignItems: "flex-start" }, h(Shape, { name: "alert", mt: 0.5 }),
     h(C.Alert.Content, null, h(C.Alert.Title, null, `${count(problems.length, "file")} of mirrors cannot be read`),
       h(C.Alert.Description, null, problems.map((problem) => h(C.Text, { key: problem, overflowWrap: "anywhere" }, problem))))) : null;

@@ -1,4 +1,4 @@
-"""Which names on one target two flows would both write, as far as their files say. Pure."""
+"""Which names two flows would both write, or give to different things, as far as their files say. Pure."""
 
 from __future__ import annotations
 
@@ -39,6 +39,22 @@ def same_names(one: Flow, other: Flow) -> Iterator[str]:
             f"{one.name} and {other.name} write the same name wherever both of their sources have a topic that "
             f"topics selects: {_ADVICE}"
         )
+
+
+def mixed_aliases(one: Flow, other: Flow) -> Iterator[str]:
+    """A sentence for each alias that has no broker in common in the two files."""
+    for first in (one.source, one.target):
+        for second in (other.source, other.target):
+            known = first.brokers and second.brokers
+            if known and first.alias == second.alias and first.brokers.isdisjoint(second.brokers):
+                places = (
+                    f"{', '.join(sorted(cluster.brokers))} in {flow.name}"
+                    for cluster, flow in ((first, one), (second, other))
+                )
+                yield (
+                    f"{first.alias} is {' and '.join(places)}: unless these are brokers of one cluster, give one of the "
+                    "clusters another alias. Remote topics, ledgers and groups are named by it."
+                )
 
 
 def own_names(flow: Flow) -> Iterator[Problem]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry.config import Flow
-from kafka_ferry.plan.same_names import own_names, same_names
+from kafka_ferry.plan.same_names import mixed_aliases, own_names, same_names
 from tests.unit.plan.builders import a_flow
 
 KEPT = {"replication_policy_class": "IdentityReplicationPolicy"}
@@ -56,3 +56,16 @@ def test_two_topics_of_a_flow_with_one_name(flow: Flow, said: str) -> None:
     problems = [*own_names(flow)]
     assert len(problems) == bool(said)
     assert said in "".join(it.reason for it in problems)
+
+
+def test_an_alias_of_two_clusters_is_told() -> None:
+    one = of("us", "orders")
+    swapped = one.model_copy(update={"source": one.target, "target": one.source})
+    assert [*mixed_aliases(one, one)] == [*mixed_aliases(one, swapped)] == []
+    aliases = {
+        side: getattr(one, side).model_copy(update={"properties": getattr(one, at).properties})
+        for side, at in (("source", "target"), ("target", "source"))
+    }
+    first, second = mixed_aliases(one, one.model_copy(update=aliases))
+    assert first.startswith("us is ")
+    assert second.startswith("backup is ")

@@ -15,7 +15,7 @@ from kafka_ferry.config.client.keystores import wrong_stores
 from kafka_ferry.config.files.load import doubt_texts, refuse
 from kafka_ferry.config.types.problems import WHOLE_FILE, Problem, config_error
 from kafka_ferry.errors import FerryError, JavaNeeded
-from kafka_ferry.plan.same_names import own_names, same_names
+from kafka_ferry.plan.same_names import mixed_aliases, own_names, same_names
 from kafka_ferry.plan.topics.unused_options import unused_registries
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ def check(
         if one.transform:
             notes[one.name].append(f"{file}: transform: was not looked at. {unchecked}")
     for (_, one), (file, other) in combinations(flows, 2):
-        notes[other.name] += [f"{file}: {sentence}" for sentence in same_names(one, other)]
+        sentences = (*same_names(one, other), *mixed_aliases(one, other))
+        notes[other.name] += [f"{file}: {sentence}" for sentence in sentences]
     if as_json:
         show_json([[_as_json(file, it, notes[it.name]) for file, it in flows]], several=False)
     else:

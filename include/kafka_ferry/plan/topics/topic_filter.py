@@ -167,7 +167,9 @@ def _unfit(flow: Flow, policy: ReplicationPolicy, name: str) -> str:
         return f"its remote topic's name, {name!r}, {error}."
     if name in KAFKAS_OWN:
         return f"{name} on the target is Kafka's own."
-    if name == flow.dead_letter_name or _OURS.fullmatch(name):
+    if name == flow.dead_letter_name:
+        return f"{name} on the target is for the flow's dead letters (dead.letter.topic)."
+    if _OURS.fullmatch(name):
         return f"{name} on the target is Kafka Ferry's own."
     if flow.emit_checkpoints_enabled and name == policy.checkpoints_topic():
         return f"{name} on the target has the groups' checkpoints (emit.checkpoints.enabled)."

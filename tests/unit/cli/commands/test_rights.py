@@ -60,7 +60,7 @@ def test_a_principal_gets_commands_for_both_clusters(file: Path) -> None:
     begin += "--allow-principal User:ferry --operation "
     assert (
         begin.format("source:9092")
-        + "DESCRIBE_CONFIGS --operation Read --topic payments --resource-pattern-type prefixed"
+        + "DescribeConfigs --operation Read --topic payments --resource-pattern-type prefixed"
     ) in lines
     assert begin.format("target:9092") + "READ --group 'ferry.primary->backup'" in lines
 

@@ -197,7 +197,7 @@ IDENTITY = "IdentityReplicationPolicy"
         (
             {"dead.letter.topic": "a", "replication_policy_class": IDENTITY},
             ["a"],
-            {"a": "a on the target is Kafka Ferry's own."},
+            {"a": "a on the target is for the flow's dead letters (dead.letter.topic)."},
         ),
         (
             {},

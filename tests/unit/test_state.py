@@ -326,7 +326,7 @@ def test_a_plain_name_is_its_folders_name() -> None:
 def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
     (place := tmp_path / "state").write_text("x")
     folder = StateFolder(str(place)).folder("runs")
-    for attempt in (lambda: folder.read("a"), lambda: folder.names(), folder.stamps):
+    for attempt in (lambda: folder.read("a"), folder.names, folder.stamps):
         with pytest.raises(StateUnreadable, match="must be a folder that this user may read"):
             attempt()
     with pytest.raises(StateUnwritable, match="cannot be written to"):

@@ -52,8 +52,8 @@ def mixed_aliases(one: Flow, other: Flow) -> Iterator[str]:
                     for cluster, flow in ((first, one), (second, other))
                 )
                 yield (
-                    f"{first.alias} is {' and '.join(places)}: unless these are brokers of one cluster, give one of the "
-                    "clusters another alias. Remote topics, ledgers and groups are named by it."
+                    f"{first.alias} is {' and '.join(places)}: unless these are brokers of one cluster, give one of "
+                    "the clusters another alias. Remote topics, ledgers and groups are named by it."
                 )
 
 

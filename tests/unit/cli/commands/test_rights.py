@@ -62,7 +62,7 @@ def test_a_principal_gets_commands_for_both_clusters(file: Path) -> None:
         begin.format("source:9092")
         + "DescribeConfigs --operation Read --topic payments --resource-pattern-type prefixed"
     ) in lines
-    assert begin.format("target:9092") + "READ --group 'ferry.primary->backup'" in lines
+    assert begin.format("target:9092") + "Read --group 'ferry.primary->backup'" in lines
 
 
 def test_brokers_that_only_the_workers_know_have_a_placeholder(tmp_path: Path) -> None:

@@ -195,9 +195,7 @@ def repeatable(
     """
     patterns = _jvm(spark).org.apache.spark.sql.catalyst.trees.TreePattern
     if not resolved.tree.deterministic() or resolved.tree.containsPattern(patterns.CURRENT_LIKE()):
-        raise ValueError(
-            f"depends on chance, the time, the user or the session{_AGAIN}"
-        )
+        raise ValueError(f"depends on chance, the time, the user or the session{_AGAIN}")
     plain = resolved.plain(spark)
     if problem := not_repeatable(expression.text, expression.tree, plain):
         raise ValueError(f"{problem}{_AGAIN}")

@@ -134,6 +134,25 @@ def test_the_standalone_checker_finds_every_changed_byte(
     assert not is_accepted_outside(edited(data, a_certificate().content()), tmp_path / "file")
 
 
+def test_the_standalone_checker_tells_a_file_of_another_and_prints_no_controls(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main = run_path(str(STANDALONE))["main"]
+    (key := tmp_path / "public.pem").write_bytes(PUBLIC)
+    (file := tmp_path / "00000007.jsonl").write_bytes(a_certificate().content())
+    (odd := tmp_path / "a\r\x1b[2K.jsonl").write_bytes(a_certificate().content())
+
+    assert main(key, file) == 1
+    assert main(key, odd) == 0
+
+    told = capsys.readouterr().out
+    assert "it is the certificate 1 in the file of another" in told
+    assert not {"\r", "\x1b"} & {*told}
+    odd.write_bytes(as_line(json.loads(a_certificate().line) | {"serial": "1"}))
+    with pytest.raises(SystemExit, match="is not a certificate"):
+        main(key, odd)
+
+
 @pytest.mark.parametrize(
     ("certificates", "said"),
     [

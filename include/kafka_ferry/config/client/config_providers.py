@@ -21,7 +21,7 @@ import regex
 from kafka_ferry.config.file_content import content_of
 from kafka_ferry.config.java_properties import read_text
 from kafka_ferry.config.types.name_filter import PatternError, compile_patterns, split_list
-from kafka_ferry.config.types.problems import Problem
+from kafka_ferry.config.types.problems import Problem, did_you_mean
 
 PROVIDERS: Final = "config.providers"
 """The option that names providers; ``config.providers.{name}.`` begins the settings of each."""
@@ -244,6 +244,13 @@ class Providers:
         own = f"{PROVIDERS}.{name}."
         class_name = settings.get(f"{own}class", _USUAL.get(name, "") if yaml else "")
         if not class_name:
+            if yaml:
+                reason = f"has {name}, of which the file does not say what it is"
+                problems.append(
+                    Problem(
+                        PROVIDERS, reason, f"Set {own}class, or name one of {', '.join(_USUAL)}."
+                    )
+                )
             return None  # as in Kafka; its references are reported where they are used
         kind = class_name.removeprefix(_PACKAGE)
         kind = kind if kind in _KINDS else f"{kind}ConfigProvider"  # Connect's short names
@@ -269,7 +276,11 @@ class Providers:
         """
         for reference in references(value):
             name = reference.provider
-            if name not in self._providers and name not in _USUAL:
+            if (
+                name not in self._providers
+                and name not in _USUAL
+                and not (self._yaml and of_client)
+            ):
                 continue  # as it is, for Kafka too
             if not of_client:
                 reason = f"{reference.text} is outside of a cluster's client properties"
@@ -293,6 +304,10 @@ class Providers:
         return Problem(key, reason, f"Write ${{env:{name or 'NAME'}}}.{declare}")
 
     def _how_to_declare(self, name: str) -> str:
+        if self._yaml and name not in _USUAL:
+            return (
+                did_you_mean(name, [*self._providers, *_USUAL]) or f"Declare {name} in {PROVIDERS}."
+            )
         if self._yaml:
             return f"Add {name} to {PROVIDERS}."
         return (

@@ -321,6 +321,14 @@ def test_a_login(tmp_path: Path, old: str, new: str, said: str) -> None:
         ("$KAFKA_PW", "what looks like a variable is no reference, and would be taken as it is."),
         ("{{ var.value.pw }}", "what looks like a variable is no reference"),
         ("$(KAFKA_PW)", "what looks like a variable is no reference"),
+        (
+            "${fil:/a:b}",
+            "${fil:/a:b} has a provider that the file does not declare. Did you mean 'file'?",
+        ),
+        (
+            "${vault:a:b}",
+            "${vault:a:b} has a provider that the file does not declare. Declare vault in",
+        ),
     ],
 )
 def test_a_shells_reference(tmp_path: Path, password: str, said: str) -> None:
@@ -328,6 +336,11 @@ def test_a_shells_reference(tmp_path: Path, password: str, said: str) -> None:
     assert f":6: source.sasl.jaas.config: {said}" in text
     for mine in ("pa$$w0rd", "a$B", "$lower", "10$", "{a}"):
         load_flows(yaml_file(tmp_path, start=LOGIN.replace("hunter2", mine)))
+
+
+def test_a_provider_of_which_nothing_says_what_it_is(tmp_path: Path) -> None:
+    text = refused(yaml_file(tmp_path, start=LOGIN + "config.providers: [vault]\n"))
+    assert "config.providers: has vault, of which the file does not say what it is" in text
 
 
 @pytest.mark.parametrize(

@@ -159,5 +159,24 @@ def test_what_was_not_asked_for_the_longest_is_forgotten_first(tmp_path: Path) -
     assert parsed == [b"a", b"b", b"c", b"b"]
 
 
+def test_files_are_kept_up_to_a_sum_of_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafka_ferry.runs.state.file_cache._MOST_BYTES", 5)
+    folder, made = StateFolder(str(tmp_path)), FileCache(keep=9)
+    parsed: list[bytes] = []
+
+    def parse(content: bytes) -> bytes:
+        parsed.append(content)
+        return content
+
+    for name in "abc":
+        folder.write(name, name * 2)
+        made.load(folder, name, parse)
+    made.load(folder, "c", parse)
+    assert made.load(folder, "a", parse) == b"aa"
+    assert parsed == [b"aa", b"bb", b"cc", b"aa"]
+
+
 def test_a_file_that_is_not_there_is_none(tmp_path: Path) -> None:
     assert FileCache(keep=2).load(StateFolder(str(tmp_path)), "a", bytes.decode) is None

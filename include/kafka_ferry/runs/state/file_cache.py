@@ -1,4 +1,4 @@
-"""FileCache files, kept in this process for as long as the files stay as they are."""
+"""Files, kept in this process for as long as the files stay as they are."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from kafka_ferry.state import StateFolder
 _T = TypeVar("_T")
 
 
+# In memory, a file of JSON takes about ten times as much.
+_MOST_BYTES: Final = 48 * 1024 * 1024
+
+
 class FileCache:
-    """FileCache files, each with the stamp that it had then; the least recently used one is dropped first.
+    """What files hold, each with the stamp that it had then; the least recently used one is dropped first.
 
     Args:
-        keep: how many are kept.
+        keep: how many are kept, of ``_MOST_BYTES`` together.
     """
 
     def __init__(self, keep: int) -> None:
@@ -53,9 +57,13 @@ class FileCache:
         with self._lock:
             self._made[key] = (stamp, made)
             self._made.move_to_end(key)
-            while len(self._made) > self._keep:
+            while len(self._made) > self._keep or self._bytes > _MOST_BYTES:
                 self._made.popitem(last=False)
         return made
+
+    @property
+    def _bytes(self) -> int:
+        return sum(size for (_, size), _ in self._made.values())
 
 
 SMALL: Final = FileCache(2_000)

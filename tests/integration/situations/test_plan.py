@@ -12,6 +12,7 @@ from kafka_ferry.batches import Reason
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import read_positions
+from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.publish.lag import lag
 from kafka_ferry.wire import WireCluster
@@ -262,6 +263,16 @@ def test_a_log_that_was_cut_back_and_has_nothing_new_yet_is_followed_once_it_has
         assert rows == [(0, 30, -1), (20, 60, 30)]
         assert copy_now(flow, "run-4") == []
     source.wipe()
+
+
+def test_addresses_that_were_exchanged_are_told_by_the_ledger_on_the_source(pair: Pair) -> None:
+    flow = pair.flow([pair.topic("mine", named("first", 1))])
+    assert not [note for note in plan_now(flow).remarks.notes if "exchanged?" in str(note)]
+    create_topic(pair.primary.bootstrap, ledger_topic(flow.source.alias))
+
+    (note,) = plan_now(flow).remarks.notes
+
+    assert "are the addresses of" in str(note)
 
 
 # What the state folder holds

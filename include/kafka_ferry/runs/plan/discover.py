@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -111,7 +111,11 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
         source=replace(state.source, logs=SourceLogs(bounds, diverged, held_back=held)),
         other_flows=OtherFlows({**origins, **upstream.origins}),
         access=discover_access(flow, source_id),
-        unknown=tuple(dict.fromkeys((*state.unknown, *doubts, *upstream.unknown, *unsure))),
+        unknown=tuple(
+            dict.fromkeys(
+                (*_exchanged(flow, names), *state.unknown, *doubts, *upstream.unknown, *unsure)
+            )
+        ),
     )
     state = _add_returned(flow, state, upstream, remote_names)
     state = with_missing(flow, source, target, state)
@@ -119,6 +123,16 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     pairs = [Pair.of(name, remote_names[name], state) for name in topics]
     state = _with_starts_and_sizes(flow, ledger, state, pairs)
     return _with_what_offsets_need(flow, target, ledger, state, pairs)
+
+
+def _exchanged(flow: Flow, names: Collection[str]) -> Iterator[str]:
+    """A sentence where the source has what the flow would write on its target."""
+    source, target = flow.source.alias, flow.target.alias
+    if (own := ledger_topic(source)) in names:
+        yield (
+            f"{source} has {own}, which the flows from {source} write on their targets: are the addresses of {source} "
+            f"and {target} exchanged?"
+        )
 
 
 def _group_names(flow: Flow) -> frozenset[str] | None:

@@ -60,8 +60,6 @@ class KeysCompared:
         expired: keys that the source's retention has deleted, likewise.
         missing: offsets on the source of what the target lacks, by pass.
         foreign: offsets on the target of what the source lacks.
-        shared_from: the first offset on the source of a record that both have.
-        remote_from: the same on the target.
     """
 
     passes: int = 0
@@ -76,30 +74,40 @@ class KeysCompared:
     expired: int = 0
     missing: list[Integers] = field(default_factory=list)
     foreign: list[Integers] = field(default_factory=list)
-    shared_from: int = _NO_RECORD
-    remote_from: int = _NO_RECORD
-
-    def share(self, offsets: Integers, remote_offsets: Integers) -> None:
-        """Note where records are that both sides have."""
-        self.shared_from = int(offsets.min(initial=self.shared_from))
-        self.remote_from = int(remote_offsets.min(initial=self.remote_from))
 
     def explain(self, source: AuditedLog, target: AuditedLog) -> None:
-        """Tell what the logs' starts explain of what comes before all that both have, the earliest records first.
-
-        A mirror keeps the order, and a log loses its head only: what comes later was not in it.
-        """
-        self.removed, missing = _split(self.missing, self.shared_from, most_deleted(target))
-        self.expired, foreign = _split(self.foreign, self.remote_from, most_deleted(source))
+        """Tell what the logs' starts explain of what comes before all that both have, the earliest records first."""
+        self.removed, missing = _split(self.missing, source, target)
+        self.expired, foreign = _split(self.foreign, target, source)
         self.differing += [Differing("missing", offset, NO_OFFSET) for offset in missing]
         self.differing += [Differing("foreign", NO_OFFSET, offset) for offset in foreign]
 
 
-def _split(offsets: list[Integers], before: int, most: int) -> tuple[int, list[int]]:
-    """How many of the first ``most`` offsets come before one, and the others."""
+def _split(offsets: list[Integers], log: AuditedLog, other: AuditedLog) -> tuple[int, list[int]]:
+    """How many of a log's ``offsets`` the other one may have lost with its head, and the offsets that it has not.
+
+    A mirror keeps the order: what comes after the place of the other's first records was not in its head.
+    """
     ascending = np.sort(np.concatenate(offsets))
-    count = int((ascending[:most] < before).sum())
+    head = ascending[: most_deleted(other)]
+    # At the place itself only one of several that are alike may be lacking.
+    count = int((head <= _place_of(other, log)).sum()) if len(head) else 0
     return count, ascending[count:].tolist()
+
+
+def _place_of(log: AuditedLog, other: AuditedLog) -> int:
+    """Where the other log has the first ones of a log's records that it has; after all where it has none.
+
+    Of records that are alike, it may have the last one: the earlier ones are only known to be alike.
+    """
+    digests = np.unique(next(chunks(log, log.since), Entries.of()).digests)
+    places = np.full(len(digests), _NO_RECORD, np.int64)
+    for chunk in chunks(other, other.since) if len(digests) else ():
+        at = np.minimum(np.searchsorted(digests, chunk.digests), len(digests) - 1)
+        hits = np.flatnonzero(digests[at] == chunk.digests)
+        # Of several, the last assignment counts.
+        places[at[hits]] = chunk.offsets[hits]
+    return int(places.min(initial=_NO_RECORD))
 
 
 def compare_keys(
@@ -158,7 +166,6 @@ def _compare_some(
     _, i, j = np.intersect1d(ours.keys, theirs.keys, assume_unique=True, return_indices=True)
     same = ours.digests[i] == theirs.digests[j]
     result.matched += int(same.sum())
-    result.share(ours.offsets[i[same]], theirs.offsets[j[same]])
     lone, strange = ours.at(all_but(i, len(ours))), theirs.at(all_but(j, len(theirs)))
     # A tombstone may be gone on either side.
     result.matched += int(lone.tombstones.sum() + strange.tombstones.sum())
@@ -180,7 +187,6 @@ def _compare_keyless(
     if source_compacts:
         result.superseded += int(ours.counts.sum() + theirs.counts.sum()) - 2 * compared.matched
         return
-    result.share(compared.offsets, compared.remote_offsets)
     _add_missing(result, compared.missing, recent)
     result.foreign.append(compared.foreign.offsets)
     for origin, offset in zip(

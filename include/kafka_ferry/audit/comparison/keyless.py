@@ -53,8 +53,6 @@ class KeylessCompared:
 
     Attributes:
         matched: how many are the same on both sides.
-        offsets: where on the source the last one like each is that both have as often.
-        remote_offsets: the same on the target.
         missing: the source's records that the target has less often.
         more: the target's records that the source has too, but less often.
         origins: where on the source the last one like each of ``more`` is.
@@ -62,8 +60,6 @@ class KeylessCompared:
     """
 
     matched: int
-    offsets: Integers
-    remote_offsets: Integers
     missing: Entries
     more: Entries
     origins: Integers
@@ -76,12 +72,9 @@ def compare_keyless(ours: KeylessRecords, theirs: KeylessRecords) -> KeylessComp
         ours.entries.digests, theirs.entries.digests, assume_unique=True, return_indices=True
     )
     our_counts, their_counts = ours.counts[i], theirs.counts[j]
-    is_same = our_counts == their_counts
     lacking = all_but(i[our_counts <= their_counts], len(ours))
     return KeylessCompared(
         matched=int(np.minimum(our_counts, their_counts).sum()),
-        offsets=ours.entries.offsets[i[is_same]],
-        remote_offsets=theirs.entries.offsets[j[is_same]],
         missing=ours.entries.at(lacking),
         more=theirs.entries.at(j[their_counts > our_counts]),
         origins=ours.entries.offsets[i[their_counts > our_counts]],

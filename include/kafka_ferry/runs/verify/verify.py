@@ -373,7 +373,7 @@ def _partition_rows(
 
 def _idle_topics(run: RunContext, plan: Plan) -> dict[str, str]:
     """The ids of the remote topics of which the run had nothing to copy, by the ledger of what was copied before."""
-    left_out = {it.topic for it in plan.remarks.refused}
+    left_out = {it.topic for it in plan.remarks.refused if it.partition is None}
     touched = {it.remote_topic for it in plan.ranges}
     touched |= {it.remote_topic for it in plan.topics.creations}
     names = {it.remote_topic for it in plan.choices if it.topic not in left_out} - touched

@@ -164,6 +164,17 @@ def test_a_log_start_explains_no_key_after_one_that_both_have_whatever_its_time(
         assert (found.expired, found.differing) == (0, [Differing("foreign", -1, 6)])
 
 
+def test_records_that_later_ones_have_replaced_tell_the_place_of_a_logs_start_too() -> None:
+    log = [Written(b"%d" % n, b"x", time=n) for n in range(10)]
+    log += [Written(b"%d" % n, b"y", time=10 + n) for n in range(7)]
+    start = {"since": 1, "lost_head": True}
+    lacking, whole = MemoryLog(log[1:7] + log[8:], **start), MemoryLog(log[1:], **start)
+    found = compare_keys(whole, lacking)
+    assert (found.removed, found.differing) == (0, [Differing("missing", 7, -1)])
+    found = compare_keys(lacking, whole)
+    assert (found.expired, found.differing) == (0, [Differing("foreign", -1, 7)])
+
+
 def test_a_log_start_explains_no_more_keys_than_its_offset() -> None:
     log = [Written(b"%d" % n, b"x", time=n) for n in range(100)]
     lacking = MemoryLog([log[99]], since=1, lost_head=True)

@@ -297,6 +297,41 @@ def test_an_expression_fetches_no_address_and_no_file(
     assert "transform, rule 1 (orders), set value" in said
 
 
+UDT = '{"type":"udt","pyClass":"the_flows_own.X","serializedClass":"","sqlType":"string"}'
+STRUCT = '{"type":"struct","fields":[{"name":"a","type":%s,"nullable":true,"metadata":{}}]}' % UDT
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        f"from_json(topic, '{STRUCT}').a",
+        f"from_json(topic, concat('', '{STRUCT}')).a",
+        f"from_csv(topic, ' {STRUCT}').a",
+        f"from_xml(topic, '{STRUCT}').a",
+        f"builtin.from_json(topic, '{STRUCT}').a",
+        f"to_json(transform(array(topic), x -> from_json(x, '{STRUCT}')))",
+        f"variant_get(parse_json(topic), '$', '{UDT}')",
+        f"try_variant_get(parse_json(topic), '$', '{UDT}')",
+        f"cast(schema_of_json('{{}}') || from_json(topic, reverse('{STRUCT[::-1]}')).a as string)",
+    ],
+)
+def test_an_expression_names_no_class(
+    pair: Pair,
+    spark: SparkSource,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    expression: str,
+) -> None:
+    """Spark takes a schema in JSON too, and PySpark imports the Python class of a type in it."""
+    (tmp_path / "the_flows_own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    said = refusal(pair, spark, {"set": {"value": expression}})
+
+    assert "has a schema that is no text of DDL" in said
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.parametrize(
     "expression",
     [

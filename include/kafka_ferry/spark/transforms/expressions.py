@@ -10,6 +10,7 @@ from kafka_ferry.batches.rule_counts import RuleVerb
 from kafka_ferry.config.options.transform import PARTS, with_secrets
 from kafka_ferry.config.types.record_path import RecordPath
 from kafka_ferry.spark.transforms.repeatable import (
+    names_class,
     names_schema_file,
     not_repeatable,
     unknown_function,
@@ -64,6 +65,10 @@ class ParsedExpression:
             raise ValueError("uses identifier(): name what it stands for")
         if problem := unknown_function(self.tree):
             raise ValueError(f"{problem}{_AGAIN}")
+        if names_class(self.tree):
+            raise ValueError(
+                "has a schema that is no text of DDL: write it as 'name type, ...', or use schema_of_json"
+            )
         if names_schema_file(self.tree):
             raise ValueError(
                 "may name a schema of XML by its path: write the options as map('name', 'value'), without "

@@ -66,6 +66,16 @@ Those of XPath fetch the DTD that a record names, from any address.
 # By function, the place of the argument with options.
 _XML_OPTIONS: Final = {"from_xml": 2, "schema_of_xml": 1, "to_xml": 1}
 _XML_SCHEMA: Final = "rowvalidationxsdpath"
+# By function, the place of the argument with a schema or a type; and what may give one besides a literal.
+_SCHEMAS: Final = {
+    "from_json": 1,
+    "from_csv": 1,
+    "from_xml": 1,
+    "variant_get": 2,
+    "try_variant_get": 2,
+}
+_SCHEMAS_OF: Final = ("schema_of_json", "schema_of_csv", "schema_of_xml")
+_JSON_BEGINS: Final = ("{", '"', "[")
 _QUALIFIERS: Final = (["builtin"], ["system", "builtin"])
 _ENCRYPT: Final = "aes_encrypt"
 _MODE, _VECTOR = 2, 4
@@ -96,6 +106,26 @@ def names_schema_file(parsed: Tree) -> bool:
                 str(option.fields.get("value")).lower() == _XML_SCHEMA for option in options
             ):
                 return True
+    return False
+
+
+def names_class(parsed: Tree) -> bool:
+    """Whether an expression may name a type by its class, which Spark's analyzer would load, or PySpark import.
+
+    Where a schema is wanted, Spark takes its own JSON too, which has types that a class defines.
+    """
+    for node in parsed.nodes:
+        place = _SCHEMAS.get(node.names[-1].lower())
+        if node.kind != "UnresolvedFunction" or place is None:
+            continue
+        schema = parsed.child(node, place)
+        if schema is None or (
+            schema.kind == "UnresolvedFunction" and schema.names[-1].lower() in _SCHEMAS_OF
+        ):
+            continue
+        text = str(schema.fields.get("value")).strip()
+        if schema.kind != "Literal" or text.startswith(_JSON_BEGINS):
+            return True
     return False
 
 

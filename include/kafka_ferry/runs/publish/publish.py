@@ -61,7 +61,9 @@ def publish_run(run: RunContext, steps: Sequence[str]) -> RunReport:
     plan = folder.plan()
     ended = {step: record for step in steps if (record := folder.step_record(step))}
     groups = folder.groups()
-    reconciliation = folder.reconciliation() or Reconciliation()
+    # A verification that has outlived its plan may have stored what it found, and is not known to have ended.
+    found = folder.reconciliation() if "verify" in ended else None
+    reconciliation = found or Reconciliation()
     counts = _counts(run, plan)
     report = RunReport(
         flow=flow.name,

@@ -41,7 +41,8 @@ def proofs(run_with: Callable[..., RunContext]) -> Any:
             changed(plan, **{"ranges": (a_range(), a_range("clicks", 5, 5)), **more})
         )
         if found:
-            run.folder.save_reconciliation(found)
+            with run.folder.step("verify"):
+                run.folder.save_reconciliation(found)
         return {it.topic: it for it in proved_topics(run)}
 
     return prove
@@ -88,6 +89,19 @@ def test_a_topic_that_is_not_as_it_should_be_takes_none_of_the_others_along(
     proofs: Any, found: Reconciliation
 ) -> None:
     assert proofs(found).keys() == {"clicks"}
+
+
+def test_a_verification_that_the_next_plan_has_overtaken_proves_nothing(
+    run_with: Callable[..., RunContext],
+) -> None:
+    run = run_with(a_transaction(a_copied_range(0, 10), run="run-2"))
+    plan = Plan("primary->backup", "run-2", PLANNED_AT, "A", "B", ranges=(a_range(),))
+    with run.folder.step("verify"):
+        run.folder.forget("plan", "verify")
+        run.folder.save_plan(plan)
+        run.folder.save_reconciliation(GOOD)
+
+    assert proved_topics(run) == []
 
 
 def test_a_topic_with_a_partition_that_was_refused_is_not_proved(proofs: Any) -> None:

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _PAUSES_S: Final = (0.0, 0.2, 1.0)
+_MOST_LOOKS: Final = 5
 _LAST_IS_GONE: Final = (
     "the last record that the ledger has there is gone, or hidden from consumers."
 )
@@ -86,11 +87,12 @@ def verify_run(
     """
     plan, target = run.folder.plan(), ClusterControl(run.flow.target)
     stored = None if afresh or everything else _stored_recounts(run, plan)
-    due = look_for_due(run, plan, target, everything=everything)
-    rows, partitions = _read_due(spark, run, plan, target, due, stored)
-    if any(row.beyond_position for row in partitions) and _has_grown(run, due.through):
+    # Other runs of the flow may commit as often while it is looked.
+    for _ in range(_MOST_LOOKS):
         due = look_for_due(run, plan, target, everything=everything)
         rows, partitions = _read_due(spark, run, plan, target, due, stored)
+        if not any(row.beyond_position for row in partitions) or not _has_grown(run, due.through):
+            break
     rotation = Rotation() if everything else planned_rotation(run, plan, target, before=due.since)
     again, unread = _read_again(spark, run, target, rotation)
     # What was read back is only worth something if it was read from the topics that are there.

@@ -297,8 +297,9 @@ def test_an_expression_fetches_no_address_and_no_file(
     assert "transform, rule 1 (orders), set value" in said
 
 
-UDT = '{"type":"udt","pyClass":"the_flows_own.X","serializedClass":"","sqlType":"string"}'
-STRUCT = '{"type":"struct","fields":[{"name":"a","type":%s,"nullable":true,"metadata":{}}]}' % UDT
+CLASS = {"type": "udt", "pyClass": "the_flows_own.X", "serializedClass": "", "sqlType": "string"}
+FIELD = {"name": "a", "type": CLASS, "nullable": True, "metadata": {}}
+UDT, STRUCT = json.dumps(CLASS), json.dumps({"type": "struct", "fields": [FIELD]})
 
 
 @pytest.mark.parametrize(

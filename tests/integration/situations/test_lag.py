@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kafka_ferry.clock import moment_text, now_ms
+from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.report.measures import VerifiedUntil
-from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.runs import Run
+from kafka_ferry.runs.publish.lag import last_complete
+from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.everywhere import wait_for_topic
 from tests.support.brokers.leaders import leaders
-from tests.support.records.builders import Record, delete_topic, produce
+from tests.support.records.builders import Record, create_topic, delete_topic, produce
 from tests.support.runs.command_line import ferry
-from tests.support.runs.flows import copy_now, failures, make_flow, remote
+from tests.support.runs.flows import copy_now, copy_planned, failures, make_flow, remote
 from tests.support.runs.pair import Pair, Unique
+from tests.support.runs.proof import NO_SPARK, report_of
 from tests.support.waiting import wait_until
 
 
@@ -100,3 +105,25 @@ def test_a_flow_whose_topics_are_all_gone_has_no_age(pair: Pair) -> None:
     done = ferry("lag", "--config", flow.file)
     assert done.stdout == f"{flow.source.alias} has no topic that {flow.name} copies.\n", done
     assert f"does not have {topic} any more" in done.stderr
+
+
+def test_what_the_last_run_refused_or_only_began_is_told_where_the_source_is_away(
+    pair: Pair,
+) -> None:
+    whole, refused = pair.topic("whole", [Record(value=b"x")]), pair.topic("refused")
+    large = pair.topic("large", [Record(value=b"L" * 20_000)], max_message_bytes="2000000")
+    flow = pair.flow([whole, refused, large])
+    for topic, configs in ((refused, {}), (large, {"max_message_bytes": "10000"})):
+        create_topic(pair.backup.bootstrap, remote(flow, topic), **configs)
+    produce(pair.backup.bootstrap, remote(flow, refused), [Record(value=b"foreign")])
+
+    run = Run(flow, "run-1")
+    run.plan()
+    assert len(failures(copy_planned(flow, run.sync_topics()))) == 1
+    with suppress(VerificationFailed):
+        run.verify(NO_SPARK)
+    report_of(flow, "run-1")
+
+    said = last_complete(flow, flow_ledger(flow))
+    assert "ago), but for 1 partition. It refused " in said
+    assert refused in said

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from kafka_ferry.clock import until_text
 from kafka_ferry.config import Flow
@@ -14,18 +15,21 @@ from kafka_ferry.errors import ClusterUnreachable, FerryError, InputError
 from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.model import ORDINARY, LogBounds, Position, RunOptions, Topic, TopicPartition
 from kafka_ferry.model.cluster_state import FlowPositions
+from kafka_ferry.model.removals import first_of
 from kafka_ferry.plan import select_topics
 from kafka_ferry.plan.make_plan import lost_by_origin
 from kafka_ferry.plan.topics.missing import missing_topics, named_topics
 from kafka_ferry.plan.topics.provenance import same_topic
 from kafka_ferry.plan.topics.subset import narrow
 from kafka_ferry.plan.topics.topic_filter import Selection
+from kafka_ferry.report.run_report import RunReport
 from kafka_ferry.runs.plan.discover import read_open_transactions
 from kafka_ferry.runs.provenance.selection import selection_now
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.known_positions import known_positions
-from kafka_ferry.runs.state.run_folder import RunFolder
+from kafka_ferry.runs.state.run_folder import REPORT_DATA, RunFolder
 from kafka_ferry.runs.verify.proof_ages import proof_ages
+from kafka_ferry.state import StateFolder
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.list_offsets import local_starts
 
@@ -102,6 +106,9 @@ class Lag:
         return max(self.log_start or 0, self.position or 0)
 
 
+_SHOWN: Final = 10
+
+
 class FlowLag(NamedTuple):
     """How far a flow is behind.
 
@@ -133,13 +140,28 @@ def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
 def last_complete(flow: Flow, ledger: LedgerTable) -> str:
     """Until when the copy was proved complete by the last run, as far as this machine's state folder knows: sentences.
 
-    Partitions that were copied and never proved count as such; before offset 0 there is nothing to prove.
+    Partitions that a run has begun to copy and never proved count as such; so does what the last run has refused.
     """
     unknown = "How many records are not copied is unknown."
-    partitions = RunFolder(flow_state(flow).folder("runs"), "").verified_until().partitions
-    copied = {str(target): 0 for target, it in ledger.positions().items() if it.offset}
-    until = until_text((copied | dict(partitions)).values())
-    return f"By the last run the copy was complete until {until}. {unknown}" if until else unknown
+    runs = flow_state(flow).folder("runs")
+    begun = dict.fromkeys(map(str, ledger.positions()), 0)
+    until = until_text((begun | dict(RunFolder(runs, "").verified_until().partitions)).values())
+    refused = _refused_by_last_run(runs)
+    but = f" It refused {first_of(refused, _SHOWN)}." if refused else ""
+    return (
+        f"By the last run the copy was complete until {until}.{but} {unknown}" if until else unknown
+    )
+
+
+def _refused_by_last_run(runs: StateFolder) -> list[str]:
+    """The topics and partitions that the last run could not copy, by its report."""
+    folders = runs.folders_with(REPORT_DATA)
+    content = runs.folder(folders[-1]).read(REPORT_DATA) if folders else None
+    # A damaged one, or another release's, must not keep anybody from failing over.
+    with suppress(FerryError):
+        refused = RunReport.from_json(content).problems.refused if content else ()
+        return list(dict.fromkeys(it.where for it in refused))
+    return []
 
 
 def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:

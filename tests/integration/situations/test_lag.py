@@ -107,6 +107,7 @@ def test_a_flow_whose_topics_are_all_gone_has_no_age(pair: Pair) -> None:
     assert f"does not have {topic} any more" in done.stderr
 
 
+@pytest.mark.usefixtures("without_spark")
 def test_what_the_last_run_refused_or_only_began_is_told_where_the_source_is_away(
     pair: Pair,
 ) -> None:

@@ -254,6 +254,23 @@ def test_heartbeats_of_the_source_are_copied_as_soon_as_it_has_any(
     assert len(heartbeats_in(pair.backup, "heartbeats", pair.folder.name)) == 2
 
 
+def test_a_copy_of_heartbeats_that_another_mirror_has_filled_is_refused_as_others_are(
+    pair: Pair, topic: str
+) -> None:
+    flow = a_flow(pair.folder, pair.primary, pair.backup, [topic], **COPIED)
+    create_topic(pair.primary.bootstrap, "heartbeats", cleanup_policy="compact")
+    mine = Heartbeat(pair.folder.name, "backup", 1)
+    beats = remote(flow, "heartbeats")
+    create_topic(pair.backup.bootstrap, beats, cleanup_policy="compact")
+    for broker, name in ((pair.primary, "heartbeats"), (pair.backup, beats)):
+        produce(broker.bootstrap, name, [Record(mine.key(), mine.value())])
+
+    refused = plan_now(flow).remarks.refused
+    delete_topic(pair.primary, "heartbeats")
+
+    assert [it.topic for it in refused] == ["heartbeats"]
+
+
 def test_neither_a_pattern_nor_an_audit_asks_for_the_heartbeats_of_other_flows(
     pair: Pair, topic: str, beat: Callable[[], Heartbeat]
 ) -> None:

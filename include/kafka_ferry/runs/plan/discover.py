@@ -300,8 +300,9 @@ def _topics_to_read(
     """The remote topics that may hold records which the flow has not copied."""
     # In a topic with preserved offsets, the writer checks the records.
     kept = {(m.remote_topic, m.remote_topic_id) for m in state.ledger.marks.values() if m.preserved}
-    # Until the source had heartbeats, the flow may have written its own where they go.
-    own = {topic.name for topic in emitted_topics(flow) if topic.option == HEARTBEATS_OPTION}
+    # Until the source had heartbeats, earlier runs may have written their own where they go.
+    emitted = emitted_topics(flow) if state.positions.ledger_end else ()
+    own = {topic.name for topic in emitted if topic.option == HEARTBEATS_OPTION}
     own -= {remote_names[name] for name in state.source.heartbeats.others & remote_names.keys()}
     return [
         remote_topics[name]

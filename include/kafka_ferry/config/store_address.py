@@ -6,14 +6,18 @@ name another address than the provider's, and less protection on the way there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 # They show no login that another could use.
 _WITHOUT_LOGIN: Final = ("", "file", "hdfs", "viewfs")
 _AZURE: Final = ("abfs", "abfss")
-_OWN_OF_AZURE: Final = (".blob.core.windows.net", ".dfs.core.windows.net")
+# A container, or an account's own host, after the container or not.
+_OF_AZURE: Final = re.compile(
+    r"[a-z0-9$-]*|(?:[a-z0-9$-]+@)?[a-z0-9]{3,24}\.(?:blob|dfs)\.core\.windows\.net"
+)
 _ADDRESSES: Final = ("endpoint_override", "blob_storage_authority", "dfs_storage_authority")
 _HARMLESS: Final = (
     *("region", "location", "project_id", "retry_limit_seconds"),
@@ -50,9 +54,9 @@ def _named(location: str) -> Iterator[str]:
         if name in _ADDRESSES:
             yield _host(value)
     place = urlsplit(location).netloc.lower()
-    is_address = "." in place or ":" in place
-    if _scheme(location) in _AZURE and is_address and not place.endswith(_OWN_OF_AZURE):
-        yield _host(place)
+    # Arrow decodes a host; what is no plain name of Azure's may be anybody's once it is decoded.
+    if _scheme(location) in _AZURE and not _OF_AZURE.fullmatch(place):
+        yield _host(unquote(place))
 
 
 def _host(address: str) -> str:

@@ -28,6 +28,12 @@ from kafka_ferry.config.store_address import store_hosts, store_options
             ["account.blob.core.windows.net.example"],
             [],
         ),
+        ("abfs://account@evil%2Eexample/x", ["account@evil.example"], []),
+        (
+            "abfs://evil%2eexample%2Fx.dfs.core.windows.net/x",
+            ["evil.example/x.dfs.core.windows.net"],
+            [],
+        ),
         ("abfs://localhost:10000/container?enable_tls=false", ["localhost"], ["enable_tls"]),
         ("abfs://container?dfs_storage_authority=.dfs.a.example", [".dfs.a.example"], []),
     ],

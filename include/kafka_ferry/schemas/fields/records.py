@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _SIZES: Final = {0: 5, 1: 17}
 """How many bytes an id (magic byte 0) and a GUID (1) take, with the magic byte."""
 _NO_JSON: Final = b"\xff"
+# Of all schemas that a task reads: in memory, one takes some ten times as much.
+_MOST_TEXT: Final = 16 * 1024 * 1024
 
 
 class _Located(NamedTuple):
@@ -65,7 +67,7 @@ class RegistryRecords:
         self._registry, self._form, self._names = registry, form, names
         self.schema_header = schema_header
         self._known: dict[bytes, RecordSchema | NotReadable] = {}
-        self._unknown = 0
+        self._unknown = self._read = 0
 
     def as_json(self, content: bytes, headers: Sequence[Header] = ()) -> bytes:
         """The named fields as JSON; what is no JSON if the content cannot be read.
@@ -120,6 +122,8 @@ class RegistryRecords:
         if schema_id not in self._known:
             if self._unknown == MOST_UNKNOWN:
                 raise NotReadable(f"{MOST_UNKNOWN:,} schemas were looked for in vain by now")
+            if self._read > _MOST_TEXT:
+                raise NotReadable(f"schemas of {_MOST_TEXT:,} characters were read by now")
             try:
                 self._known[schema_id] = self._of_id(schema_id)
             except NotReadable as error:
@@ -139,6 +143,7 @@ class RegistryRecords:
             schema = registry.schema(places[0]) if places else None
         if schema is None:
             raise NotReadable(f"the schema {wanted} is not known")
+        self._read += len(schema.text)
         return record_schema(registry, schema, self._form)
 
 

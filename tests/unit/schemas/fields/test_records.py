@@ -157,3 +157,13 @@ def test_a_producer_cannot_have_a_registry_asked_for_each_record(registry: Memor
     assert registry.asked - asked == 1 + MOST_UNKNOWN
     # What was read before is still read.
     assert json.loads(records.as_json(of(2, b"\x0c"))) == {"n": 6}
+
+
+def test_a_task_reads_no_more_schemas_than_so_many_characters(
+    registry: MemoryRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafka_ferry.schemas.fields.records._MOST_TEXT", 50)
+    records = records_of(registry, "avro", "n")
+    assert json.loads(records.as_json(of(2, b"\x0c"))) == {"n": 6}
+    assert records.as_json(of(3, b"\x0c\x02a")) == b"\xff"
+    assert json.loads(records.as_json(of(2, b"\x0c"))) == {"n": 6}

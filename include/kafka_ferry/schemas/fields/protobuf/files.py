@@ -23,12 +23,15 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
+from kafka_ferry.errors import FerryError
 from kafka_ferry.schemas.fields.record_schema import NotReadable, Reference
 from kafka_ferry.schemas.registered import RegisteredSchema
 
 ROOT: Final = "_root_.proto"
 """The name of the file of the schema itself, which a registry gives none."""
 _PROTOC_S: Final = 60.0
+# The time that protoc takes grows as the square of some texts' length.
+_MOST_TEXT: Final = 256 * 1024
 _MOST_ERRORS: Final = 3
 _WARNING: Final = re.compile(r"WARNING:|[IW]\d{4} ")
 _IMPORT: Final = re.compile(r'\bimport\s+(?:public\s+|weak\s+)?["\']([^"\']+)["\']')
@@ -105,23 +108,33 @@ class ProtobufFiles:
         It gets a file's name in place of the text, and is a process of its own: it writes its errors to standard
         error, and a text that it cannot bear ends no task.
         """
+        if len(text) > _MOST_TEXT:
+            raise ValueError(f"its text has more than {_MOST_TEXT:,} characters")
         self._import(_IMPORT.findall(text))
         with tempfile.TemporaryDirectory(prefix="ferry-protoc-") as place:
             folder = Path(place)
             (folder / ROOT).write_text(text, encoding="utf-8")
             known = FileDescriptorSet(file=self._files.values())
             (folder / "known").write_bytes(known.SerializeToString())
-            done = subprocess.run(
-                [
-                    *(sys.executable, "-P", "-m", "grpc_tools.protoc", f"--proto_path={folder}"),
-                    *(f"--descriptor_set_in={folder / 'known'}", ROOT),
-                    f"--descriptor_set_out={folder / 'made'}",
-                ],
-                capture_output=True,
-                text=True,
-                timeout=_PROTOC_S,
-                check=False,
-            )
+            try:
+                done = subprocess.run(
+                    [
+                        *(sys.executable, "-P", "-m", "grpc_tools.protoc"),
+                        *(f"--proto_path={folder}", f"--descriptor_set_in={folder / 'known'}"),
+                        *(f"--descriptor_set_out={folder / 'made'}", ROOT),
+                    ],
+                    capture_output=True,
+                    text=True,
+                    timeout=_PROTOC_S,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                # A machine that is busy says nothing of the schema.
+                busy = FerryError(
+                    f"protoc took more than {_PROTOC_S:.0f} s for {len(text):,} characters."
+                )
+                busy.transient = True
+                raise busy from None
             if done.returncode:
                 lines = (
                     done.stderr.replace(f"{folder / ROOT}:", "").replace(f"{ROOT}:", "").split("\n")

@@ -255,7 +255,7 @@ class StateFolder:
                 f"{self.location} cannot be read: {error}.",
                 advice="state.dir must be a folder that this user may read and write.",
             ) from error
-        except OSError as error:
+        except (OSError, pa.ArrowException) as error:
             if self._local:
                 raise
             raise StateUnreadable(

@@ -34,6 +34,17 @@ from kafka_ferry.config.store_address import store_hosts, store_options
             ["evil.example/x.dfs.core.windows.net"],
             [],
         ),
+        (
+            "abfs://evil.example%2F.blob.core.windows.net/c/x",
+            ["evil.example/.blob.core.windows.net"],
+            [],
+        ),
+        ("abfss://container@account.dfs.core.windows.net/x", [], []),
+        (
+            "abfss://a@evil@account.dfs.core.windows.net/x",
+            ["a@evil@account.dfs.core.windows.net"],
+            [],
+        ),
         ("abfs://localhost:10000/container?enable_tls=false", ["localhost"], ["enable_tls"]),
         ("abfs://container?dfs_storage_authority=.dfs.a.example", [".dfs.a.example"], []),
     ],

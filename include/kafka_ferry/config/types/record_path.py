@@ -44,6 +44,8 @@ def read_path(text: str) -> RecordPath:
         return RecordPath("key" if match[1] == "key" else "value", names)
     is_name = "." not in text and _FIELD.fullmatch(f"value.{text}")
     meant = f". Did you mean value.{text}?" if is_name else ""
+    if ")" in text:
+        meant = ". Within {...} an expression with a comma needs quotes"
     raise ValueError(
         f"{text!r} must be key, value, a field such as value.address.city, or headers['name']{meant}"
     )

@@ -123,7 +123,7 @@ def test_what_is_settled_travels_with_the_range_clipped_to_it() -> None:
         (
             copied(),
             {"lasts": {SOURCE: 20}, "settled": {SOURCE: [ORDINARY]}},
-            "10 offsets below the flow's positions, in 1 topic(s), are not looked at",
+            "Not looked at: 10 offsets below the flow's positions, in 1 topic(s), after",
         ),
         (
             copied(),

@@ -249,6 +249,13 @@ def _topic(flow: Flow, state: ClusterState, pair: Pair, topic: Topic, at: int) -
     yield from verdicts
     if any(isinstance(verdict, Refusal) for verdict in verdicts):
         return
+    earlier = state.ledger.copied.get(topic.name, pair.remote_topic)
+    if earlier != pair.remote_topic:
+        yield Note(
+            topic.name,
+            f"it goes to {pair.remote_topic} from now on. Its copy {earlier} stays as it is, and gets nothing more: who "
+            f"reads it has to read {pair.remote_topic}.",
+        )
     racks = state.target.racks
     created = None
     if not pair.remote:

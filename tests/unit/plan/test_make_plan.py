@@ -290,3 +290,10 @@ def test_a_topic_of_which_nothing_was_copied_may_be_recreated(
     plan = plan_of_one(at(offset, **stored))
     assert bool(plan.remarks.refused) == refused
     assert intervals(plan) == ([] if refused else [("orders", 0, 10, 50)])
+
+
+def test_a_topic_that_gets_another_name_leaves_its_copy_behind_and_says_so_once() -> None:
+    flow = a_flow(topics_rename={"orders": "five"})
+    (note,) = planned(a_state(a_source(), copied={"orders": "primary.orders"}), flow).remarks.notes
+    assert "it goes to five from now on. Its copy primary.orders stays as it is" in str(note)
+    assert planned(a_state(a_source(), copied={"orders": "five"}), flow).remarks.notes == ()

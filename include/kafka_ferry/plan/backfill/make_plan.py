@@ -128,7 +128,7 @@ def _of_unread(topics: Sequence[TopicBackfill]) -> Iterator[Note]:
     if some:
         yield Note(
             "",
-            f"Not looked at: {sum(some):,} offsets below the flow's positions, in {len(some):,} topic(s), after the first "
-            "record that is newer than the window by more than backfill.disorder.ms. Only records that came later than "
+            f"Not looked at: {sum(some):,} offsets below the flow's positions, in {len(some):,} topic(s), after the "
+            "first record that is newer than the window by more than backfill.disorder.ms. Only records that came later than "
             "that are there; with -1 they are looked for.",
         )

@@ -253,8 +253,8 @@ def _topic(flow: Flow, state: ClusterState, pair: Pair, topic: Topic, at: int) -
     if earlier != pair.remote_topic:
         yield Note(
             topic.name,
-            f"it goes to {pair.remote_topic} from now on. Its copy {earlier} stays as it is, and gets nothing more: who "
-            f"reads it has to read {pair.remote_topic}.",
+            f"it goes to {pair.remote_topic} from now on. Its copy {earlier} stays as it is, and gets nothing more: "
+            f"who reads it has to read {pair.remote_topic}.",
         )
     racks = state.target.racks
     created = None

@@ -129,6 +129,6 @@ def _of_unread(topics: Sequence[TopicBackfill]) -> Iterator[Note]:
         yield Note(
             "",
             f"Not looked at: {sum(some):,} offsets below the flow's positions, in {len(some):,} topic(s), after the "
-            "first record that is newer than the window by more than backfill.disorder.ms. Only records that came later than "
-            "that are there; with -1 they are looked for.",
+            "first record that is newer than the window by more than backfill.disorder.ms. What is of the window there "
+            "came later than that; with -1 it is looked for.",
         )

@@ -71,6 +71,7 @@ SECRET_FILES: Final = frozenset(
 
 _FLOWS: Final = "include/configs"
 _LIBRARY: Final = "kafka_ferry"
+_OWN_CODE: Final = Path(__file__).resolve().parents[1]
 _POLICIES: Final = f"{_LIBRARY}.plan.topics.replication_policy"
 # A connection whose id begins so was made for flows.
 _DEFAULTS: Final = {FILES: "", CODE: "include", HOSTS: "", ALLOWED: "", CONNECTIONS: "ferry_.*"}
@@ -204,6 +205,10 @@ def _secret_file(key: str, path: Path) -> Iterator[Problem]:
 def code_problems(key: str, path: Path) -> Iterator[Problem]:
     """What keeps the code of a file or folder from being run; a path that does not exist is its reader's matter."""
     flows, resolved = at_home(os.environ.get(FLOWS) or _FLOWS).resolve(), path.resolve()
+    if CODE in os.environ and resolved.is_relative_to(_OWN_CODE):
+        # It may lie in a folder for code, and some of it are programs.
+        yield Problem(key, f"{path} may not be run here: it is Kafka Ferry's own", "Name your own.")
+        return
     own = [folder for folder in _code_folders() if folder.is_relative_to(flows)]
     # Who adds a flow would else add its code too.
     if resolved.is_relative_to(flows) and CODE in os.environ and not _is_in(resolved, own):

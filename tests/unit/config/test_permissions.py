@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import regex
 
+import kafka_ferry
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.config.client.property_names import CLUSTER_NAMES
 from kafka_ferry.config.options.base import OptionReach
@@ -19,6 +20,7 @@ from kafka_ferry.config.permissions import (
     HOSTS,
     SECRET_FILES,
     TOKEN_ENDPOINT,
+    code_problems,
     property_problems,
     restrict,
 )
@@ -180,6 +182,15 @@ def test_a_policy_s_module_is_not_even_imported(
     monkeypatch.syspath_prepend(str(home / "include"))
     for name in ("own_policy.Mine", "IdentityReplicationPolicy"):
         assert not problem(home, **{"replication.policy.class": name})
+
+
+def test_no_program_of_kafka_ferrys_own_is_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder may be one for code, as in an Astronomer project."""
+    own = Path(kafka_ferry.__file__).parent
+    monkeypatch.setenv(CODE, str(own.parent))
+    (said,) = code_problems("transform.functions", own / "__main__.py")
+    assert "it is Kafka Ferry's own" in said.reason
+    assert not [*code_problems("transform.functions", own.parent / "masks.py")]
 
 
 @pytest.mark.parametrize(

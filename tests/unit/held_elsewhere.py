@@ -144,7 +144,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/sync_topics/test_topic_configs.py": "runs/sync_topics: apply config_failures "
     "siblings topic_configs",
     "integration/copy/test_topic_records.py": "control: topic_records wire_records",
-    "integration/topologies/test_topologies.py": "runs/provenance: rival_flows shared_topics upstream_flows",
+    "integration/topologies/test_topologies.py": "runs/provenance: rival_flows selection shared_topics upstream_flows",
     "integration/transforms/test_transforms.py": "copy: record_changes; "
     "spark/transforms: arrow_rows expressions job query relay rule_plan",
     "integration/sync_groups/test_translate_cli.py": "runs/sync_groups: translate",

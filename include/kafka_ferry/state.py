@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import math
 import uuid
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
@@ -25,7 +26,7 @@ _LOCAL_SCHEME: Final = "file"
 _FINAL: Final = (PermissionError, FileNotFoundError, NotADirectoryError)
 _MIB: Final = 1024 * 1024
 _PIECE: Final = _MIB
-_most_bytes: ContextVar[int] = ContextVar("most_bytes", default=1024 * _MIB)
+_LARGEST: Final = 1024 * _MIB
 _PLAIN: Final = regex.compile(r"(?!\.+\Z)[A-Za-z0-9._-]{1,100}")
 
 
@@ -41,14 +42,27 @@ def folder_name(name: str) -> str:
     return f"{regex.sub('[^A-Za-z0-9._-]', '-', name[:80])}~{digest}"
 
 
+class _Limits:
+    """How many bytes may be read of a file, and still of all together."""
+
+    def __init__(self, of_file: int, left: float = math.inf) -> None:
+        self.of_file, self.left = of_file, left
+
+
+_limits: ContextVar[_Limits] = ContextVar("limits", default=_Limits(_LARGEST))
+
+
 @contextlib.contextmanager
-def reads_at_most(size: int) -> Iterator[None]:
-    """Read no file of more than ``size`` bytes in the body: one with a hole costs nothing on a disk."""
-    token = _most_bytes.set(size)
+def reads_at_most(size: int, together: float = math.inf) -> Iterator[None]:
+    """Read no file of more than ``size`` bytes in the body, nor more than so many ``together``.
+
+    One with a hole costs nothing on a disk.
+    """
+    token = _limits.set(_Limits(size, together))
     try:
         yield
     finally:
-        _most_bytes.reset(token)
+        _limits.reset(token)
 
 
 class StateFolder:
@@ -106,7 +120,7 @@ class StateFolder:
         """The content of a file, None if there is none.
 
         Raises:
-            StateTooLarge: it is larger than any that a run writes, or than the caller of ``reads_at_most`` wants.
+            StateTooLarge: it is larger than any that a run writes, or more than the caller of ``reads_at_most`` wants.
         """
         try:
             with self._name_folder(), self._files.open_input_stream(self._at(name)) as stream:
@@ -115,12 +129,16 @@ class StateFolder:
             return None
 
     def _content_of(self, stream: pa.NativeFile, name: str) -> bytes:
-        most, pieces, size = _most_bytes.get(), [], 0
+        limits, pieces, size = _limits.get(), [], 0
         while piece := bytes(stream.read(_PIECE)):
             size += len(piece)
-            if size > most:
+            limits.left -= len(piece)
+            if size > limits.of_file or limits.left < 0:
+                more = f"more than {limits.of_file // _MIB:,} MiB"
                 raise StateTooLarge(
-                    f"{name} in {self.location} has more than {most // _MIB:,} MiB.",
+                    f"{name} in {self.location} has {more}."
+                    if size > limits.of_file
+                    else f"The files in {self.location} have too many bytes together, up to {name}.",
                     advice="No run has written it. Find out who writes there, and delete it.",
                 )
             pieces.append(piece)

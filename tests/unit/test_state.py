@@ -41,6 +41,11 @@ def test_a_file_larger_than_any_of_a_run_is_named_and_takes_no_memory(
         assert folder.read("plan.json") == b"x" * 3_000_000
         with pytest.raises(FerryError, match=r"report\.json in .* has more than 2 MiB.*delete it"):
             folder.read("report.json")
+    with reads_at_most(3_000_000, 7_000_000):
+        for _ in range(2):
+            folder.read("plan.json")
+        with pytest.raises(FerryError, match=r"too many bytes together, up to plan\.json"):
+            folder.read("plan.json")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20_000_000

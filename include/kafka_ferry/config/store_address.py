@@ -13,6 +13,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 # They show no login that another could use.
 _WITHOUT_LOGIN: Final = ("", "file", "hdfs", "viewfs")
+_HADOOP: Final = ("hdfs", "viewfs")
+_OF_HDFS: Final = ("user", "replication", "buffer_size", "default_block_size")
 _AZURE: Final = ("abfs", "abfss")
 # A container, or an account's own host, after the container or not.
 _OF_AZURE: Final = re.compile(
@@ -35,10 +37,15 @@ def store_hosts(location: str) -> list[str]:
 
 
 def store_options(location: str) -> list[str]:
-    """The options of a store, such as ``scheme``, that are for stores at addresses of their own."""
-    if _scheme(location) in _WITHOUT_LOGIN:
+    """The options of a store, such as ``scheme``, that are for stores at addresses of their own.
+
+    Of HDFS, those that name files of the machine (``kerb_ticket``), or any setting of Hadoop's.
+    """
+    scheme = _scheme(location)
+    if scheme in _WITHOUT_LOGIN and scheme not in _HADOOP:
         return []
-    return sorted({name for name, _ in _options(location)} - {*_ADDRESSES, *_HARMLESS})
+    harmless = _OF_HDFS if scheme in _HADOOP else (*_ADDRESSES, *_HARMLESS)
+    return sorted({name for name, _ in _options(location)}.difference(harmless))
 
 
 def _scheme(location: str) -> str:

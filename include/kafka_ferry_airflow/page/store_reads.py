@@ -25,6 +25,7 @@ _LONGEST_S: Final = 60.0
 _LOOK_S: Final = 0.5
 # What the API server's memory has room for, several times.
 _LARGEST_FILE: Final = 128 * 1024 * 1024
+_MOST_TOGETHER: Final = 4 * _LARGEST_FILE
 # Of the forty that answer requests, by default.
 _MOST_THREADS: Final = 24
 
@@ -89,7 +90,7 @@ class StoreReads:
 
     def _run(self, store: str, work: Callable[[], _T], found: Future[_T]) -> None:
         try:
-            with reads_at_most(_LARGEST_FILE):
+            with reads_at_most(_LARGEST_FILE, _MOST_TOGETHER):
                 result = work()
         except Exception as error:
             self._end(store, found, partial(found.set_exception, error))

@@ -13,6 +13,7 @@ from kafka_ferry.config.store_address import store_hosts, store_options
         ("/srv/ferry?endpoint_override=a", [], []),
         ("file:///srv/ferry", [], []),
         ("hdfs://name:8020/ferry?user=a", [], []),
+        ("hdfs://name/ferry?kerb_ticket=/tmp/krb5cc_0&a.b=c", [], ["a.b", "kerb_ticket"]),
         ("s3://bucket/ferry", [], []),
         ("s3://bucket.with.dots/ferry?region=eu-west-1", [], []),
         ("s3://bucket/ferry?scheme=http&endpoint_override=Minio:9000", ["minio"], ["scheme"]),

@@ -49,7 +49,7 @@ class _Limits:
         self.of_file, self.left = of_file, left
 
 
-_limits: ContextVar[_Limits] = ContextVar("limits", default=_Limits(_LARGEST))
+_limits: ContextVar[_Limits | None] = ContextVar("limits", default=None)
 
 
 @contextlib.contextmanager
@@ -129,14 +129,13 @@ class StateFolder:
             return None
 
     def _content_of(self, stream: pa.NativeFile, name: str) -> bytes:
-        limits, pieces, size = _limits.get(), [], 0
+        limits, pieces, size = _limits.get() or _Limits(_LARGEST), [], 0
         while piece := bytes(stream.read(_PIECE)):
             size += len(piece)
             limits.left -= len(piece)
             if size > limits.of_file or limits.left < 0:
-                more = f"more than {limits.of_file // _MIB:,} MiB"
                 raise StateTooLarge(
-                    f"{name} in {self.location} has {more}."
+                    f"{name} in {self.location} has more than {limits.of_file // _MIB:,} MiB."
                     if size > limits.of_file
                     else f"The files in {self.location} have too many bytes together, up to {name}.",
                     advice="No run has written it. Find out who writes there, and delete it.",

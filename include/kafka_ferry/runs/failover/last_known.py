@@ -66,8 +66,8 @@ def add_lost_offsets(
     if not_moved := sorted(gone.keys() - now.keys()):
         notes += (
             f"{flow.source.alias} has no offset in this flow's topics any more of groups that a run has seen with "
-            f"some, and they are not moved: {first_of(not_moved, _SHOWN)}. With `--source-down --group NAME` one is moved as "
-            "it was seen.",
+            f"some, and they are not moved: {first_of(not_moved, _SHOWN)}. With `--source-down --group NAME` one is "
+            "moved as it was seen.",
         )
     return replace(moves, groups=tuple(now[name] for name in sorted(now)), notes=notes)
 

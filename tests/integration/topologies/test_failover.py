@@ -554,7 +554,7 @@ def test_what_is_gone_from_the_source_since_the_last_run_is_named_and_moves_noth
         f"{this.orders}-0 and 1 more would begin by auto.offset.reset: its offset is gone"
         in group.reason
     )
-    assert any(f"and not moved: {alone}. " in note for note in found.notes)
+    assert any(f"are not moved: {alone}. " in note for note in found.notes)
 
     moved = failover(there, [this.group], source_down=True)
     assert the_group(moved).state == "ready"

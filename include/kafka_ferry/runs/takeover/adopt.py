@@ -76,7 +76,7 @@ def raise_if_unverified(flow: Flow, ledger: LedgerTable) -> None:
     if next(ledger.ranges(since=ledger.verified_through(), of_run=""), None):
         raise FerryError(
             f"{flow.name} has copied records that are not verified yet.",
-            advice="Verify them first, with `ferry run` or `ferry verify`.",
+            advice="Verify them first, with `ferry run` or `ferry verify`. Where these fail, they say what to repair.",
         )
 
 

@@ -57,16 +57,21 @@ def _status(last: RunSummary | None, dag: DagState | None) -> str:
 
     Tasks that a person has set to success prove nothing.
     """
-    latest = dag.latest if dag else None
-    if latest and latest.state in ("failed", "success"):
-        unpublished = last is None or (
-            last.run != latest.run and last.finished_at < (latest.ended_at or 0)
-        )
-        if unpublished and latest.state == "failed":
-            return "failed"
-        if unpublished and not latest.is_dry:
-            return _outcome(None, latest)
+    latest = _unpublished(last, dag)
+    if latest and latest.state == "failed":
+        return "failed"
+    if latest and not latest.is_dry:
+        return _outcome(None, latest)
     return last.state if last else "never run"
+
+
+def _unpublished(last: RunSummary | None, dag: DagState | None) -> DagRunState | None:
+    """The DAG's last run, if it has ended without a report."""
+    latest = dag.latest if dag else None
+    if latest is None or latest.state not in ("failed", "success"):
+        return None
+    is_published = last and (last.run == latest.run or last.finished_at >= (latest.ended_at or 0))
+    return None if is_published else latest
 
 
 def _outcome(summary: RunSummary | None, known: DagRunState | None) -> str:
@@ -84,7 +89,10 @@ def details_answer(flow: Flow, dag: DagState | None) -> dict[str, Any]:
     topics = showing.topics()
     history = showing.history()
     is_heartbeats_topic = policy_of(flow).is_heartbeats_topic
-    report = showing.report(history[-1].run) if history else None
+    last = history[-1] if history else None
+    report = showing.report(last.run) if last else None
+    latest = _unpublished(last, dag)
+    of_latest = _failure(showing, latest.run) if latest and latest.state == "failed" else []
     return flow_answer(flow, dag) | {
         "topics": list(flow.topics),
         "topics_exclude": list(flow.topics_exclude),
@@ -102,8 +110,14 @@ def details_answer(flow: Flow, dag: DagState | None) -> dict[str, Any]:
             "lost": sum(topic.lost for topic in topics),
         },
         "reasons": _count_left_out(showing.partitions()),
-        "attention": attention(report) if report else [],
+        "attention": [*of_latest, *(attention(report) if report else ())],
     }
+
+
+def _failure(showing: FlowViews, run: str) -> list[dict[str, Any]]:
+    """Why a run has failed that has no report."""
+    no_reason = f"{run} has failed before it had a report: the logs of its tasks say why."
+    return _errors(showing.run(run)) or [_kind("Failed", "failed", [no_reason])]
 
 
 def history_answer(flow: Flow) -> dict[str, Any]:

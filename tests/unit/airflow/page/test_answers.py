@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.errors import FerryError
+from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.verify import ExpectationResult, Verdict
-from kafka_ferry_airflow.page.answers import attention
+from kafka_ferry_airflow.page.answers import attention, details_answer
+from kafka_ferry_airflow.page.dag_runs import DagRunState, DagState
 from tests.support.runs.reports import a_report
+from tests.unit.plan.builders import a_flow
 
 
 def a_finding(key: str, severity: str, advice: str = "") -> ExpectationResult:
@@ -40,3 +50,19 @@ def test_what_says_itself_what_to_do_has_no_other_advice() -> None:
     report = a_report(unended=("The step mirror has not ended. Clear it.",))
     (kind,) = attention(report)
     assert (kind["sentences"], kind["advice"]) == (["The step mirror has not ended. Clear it."], [])
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [("--since is after --until.", "--since is after"), ("", "the logs of its tasks say why")],
+)
+def test_a_flow_whose_last_run_has_no_report_says_why_it_failed(
+    error: str, said: str, tmp_path: Path
+) -> None:
+    flow = a_flow(state_dir=str(tmp_path))
+    if error:
+        with suppress(FerryError), RunFolder(flow_state(flow).folder("runs"), "r").step("plan"):
+            raise FerryError(error)
+    latest = DagRunState("r", "failed", "manual", 1, 2, 1)
+    (kind,) = details_answer(flow, DagState("a", False, "", None, latest))["attention"]
+    assert said in kind["sentences"][0]

@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 from kafka_ferry.config.client.assertion import FILES as ASSERTION_FILES
 from kafka_ferry.config.client.config_providers import ALLOWED, Providers, may_look_up
 from kafka_ferry.config.client.jaas import JAAS, JaasError, parse_login
+from kafka_ferry.config.client.kerberos import FILE_PREFIX
 from kafka_ferry.config.client.property_names import (
     AIRFLOW_CONNECTION,
     REGISTRY_PREFIX,
@@ -172,11 +173,13 @@ def _named_files(values: PerTopic[str], flow_file: str) -> Iterator[Path]:
 def property_problems(properties: Mapping[str, str]) -> Iterator[Problem]:
     """What of a cluster's properties may not be reached; nothing in them is taken for a reference."""
     for key, value in properties.items():
-        name = without_role(key)
+        name, text = without_role(key), value.strip()
         if name in SECRET_FILES:
-            yield from _secret_file(key, Path(value))
-        elif name == TOKEN_ENDPOINT and urlsplit(value).scheme.lower() == "file":
-            yield from _secret_file(key, Path(unquote(urlsplit(value).path)))
+            # Each way in which one of the readers may take it.
+            for path in {value, text, FILE_PREFIX.sub("", text)}:
+                yield from _secret_file(key, Path(path))
+        elif name == TOKEN_ENDPOINT and urlsplit(text).scheme.lower() == "file":
+            yield from _secret_file(key, Path(unquote(urlsplit(text).path)))
         elif name == JAAS:
             try:
                 options = parse_login(value).options
@@ -188,7 +191,7 @@ def property_problems(properties: Mapping[str, str]) -> Iterator[Problem]:
 
 def _ticket_problems(options: Mapping[str, str]) -> Iterator[Problem]:
     """Where a login takes the Kerberos tickets of the process's own user."""
-    is_default = not options.get("ticketCache", "").lower().removeprefix("file:").strip("/")
+    is_default = not FILE_PREFIX.sub("", options.get("ticketCache", "")).strip()
     if FILES in os.environ and options.get("useTicketCache", "").lower() == "true" and is_default:
         reason = "the tickets of Airflow's own user may not be used here"
         yield Problem("useTicketCache", reason, f"Name a ticketCache that {FILES} allows.")

@@ -184,6 +184,18 @@ def test_a_policy_s_module_is_not_even_imported(
         assert not problem(home, **{"replication.policy.class": name})
 
 
+def test_a_path_is_what_its_reader_makes_of_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relative paths lie in a folder that may be read; what a reader strips off makes them absolute."""
+    monkeypatch.chdir(home)
+    monkeypatch.setenv(FILES, str(home))
+    inside = KEYTAB.format("include/mine.keytab")
+    assert not [*property_problems({"sasl.jaas.config": inside})]
+    for outside in ("file:/etc/krb5.keytab", "FILE:///etc/krb5.keytab"):
+        assert [*property_problems({"sasl.jaas.config": KEYTAB.format(outside)})]
+    assert [*property_problems({"sasl.oauthbearer.assertion.file": " /etc/token"})]
+    assert [*property_problems({TOKEN_ENDPOINT: "\u00a0file:///etc/token"})]
+
+
 def test_no_program_of_kafka_ferrys_own_is_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its folder may be one for code, as in an Astronomer project."""
     own = Path(kafka_ferry.__file__).parent

@@ -39,7 +39,8 @@ _NO_EFFECT: Final = frozenset(
     }
 )
 _OPTIONS: Final = (*_SWITCHES, _KEY_TAB, "principal", "ticketCache", "serviceName")
-_FILE: Final = regex.compile(r"^file:(?://)?", regex.IGNORECASE)
+FILE_PREFIX: Final = regex.compile(r"^file:(?://)?", regex.IGNORECASE)
+"""What may stand before the path of a key tab or a ticket cache."""
 _FORM: Final = (
     f'Its form is: {LOGIN_MODULE} required useKeyTab=true keyTab="/etc/kafka/ferry.keytab" '
     'principal="ferry@EXAMPLE.COM";'
@@ -100,7 +101,7 @@ def kerberos_login(properties: Mapping[str, str], place: str) -> KerberosLogin:
     """
     options = _options(properties, place)
     by_key, by_cache = (_switch(options, name, place) for name in _SWITCHES)
-    key_tab = _FILE.sub("", options.get(_KEY_TAB, "")) if by_key else ""
+    key_tab = FILE_PREFIX.sub("", options.get(_KEY_TAB, "")) if by_key else ""
     principal = options.get("principal", "")
     if by_key and not (key_tab and principal):
         reason = "useKeyTab=true needs keyTab and principal."
@@ -115,7 +116,7 @@ def kerberos_login(properties: Mapping[str, str], place: str) -> KerberosLogin:
         key_tab=key_tab,
         carried=options.get(f"{CARRIED}{_KEY_TAB}", ""),
         uses_cache=by_cache,
-        cache=_FILE.sub("", options.get("ticketCache", "")),
+        cache=FILE_PREFIX.sub("", options.get("ticketCache", "")),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,8 @@ from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import read_positions
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.runs import Run
+from kafka_ferry.runs.mirror.mirror import Copying
 from kafka_ferry.runs.publish.lag import lag
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.epochs import epoch_ends
@@ -273,6 +275,31 @@ def test_addresses_that_were_exchanged_are_told_by_the_ledger_on_the_source(pair
     (note,) = plan_now(flow).remarks.notes
 
     assert "are the addresses of" in str(note)
+
+
+def test_a_topic_that_the_file_leaves_out_by_now_leaves_its_copy_behind_and_says_so_once(
+    pair: Pair,
+) -> None:
+    kept, dropped = (pair.topic(name, named("first", 1)) for name in ("kept", "dropped"))
+
+    def copy(flow: Flow, run: str) -> Sequence[str]:
+        this = Run(flow, run)
+        notes = this.plan().remarks.notes
+        plan = this.sync_topics()
+        Copying(this._context).begin(plan)
+        assert failures(copy_planned(flow, plan)) == []
+        return [*map(str, notes)]
+
+    assert copy(pair.flow([kept, dropped]), "run-1") == []
+    flow = pair.flow([kept])
+    for run, said in (
+        ("run-2", [f"before to {remote(flow, dropped)}: what is there"]),
+        ("run-3", []),
+    ):
+        pair.produce(kept, named(run, 1))
+        notes = copy(flow, run)
+        assert len(notes) == len(said)
+        assert all(text in note for text, note in zip(said, notes, strict=True))
 
 
 # What the state folder holds

@@ -46,7 +46,7 @@ from kafka_ferry.runs.provenance.preserved_ends import beyond_source
 from kafka_ferry.runs.provenance.rival_flows import with_rivals
 from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream
 from kafka_ferry.runs.state.known_positions import known_positions, without_position
-from kafka_ferry.runs.state.one_file import require_one_file
+from kafka_ferry.runs.state.one_file import left_behind, require_one_file
 from kafka_ferry.runs.sync_topics.retire import with_missing
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.groups.groups import IncompleteListing
@@ -113,7 +113,14 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
         access=discover_access(flow, source_id),
         unknown=tuple(
             dict.fromkeys(
-                (*_exchanged(flow, names), *state.unknown, *doubts, *upstream.unknown, *unsure)
+                (
+                    *_exchanged(flow, names),
+                    *left_behind(flow, ledger, names),
+                    *state.unknown,
+                    *doubts,
+                    *upstream.unknown,
+                    *unsure,
+                )
             )
         ),
     )

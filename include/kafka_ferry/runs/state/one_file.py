@@ -1,19 +1,24 @@
 """Refuses a second file of a flow, which would continue with the first one's positions, ledger and history; and a plan
-that the flow's file does not cover any more."""
+that the flow's file does not cover any more. Says which copies a changed file leaves behind."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.ledger.queries.run_starts import last_run
+from kafka_ferry.model.removals import first_of
 from kafka_ferry.plan.topics.topic_filter import select_topics
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.model import Plan
+
+_SHOWN: Final = 10
 
 
 def selection_of(flow: Flow) -> str:
@@ -56,6 +61,26 @@ def require_one_file(flow: Flow, ledger: LedgerTable) -> None:
             f"{flow.name} was run from {last.file} with other topics, by the run {last.run}",
             advice="Two files of one flow would share its positions and its ledger: give one of them "
             "another alias. If this file was moved, run it once with the topics that it had.",
+        )
+
+
+def left_behind(flow: Flow, ledger: LedgerTable, names: Collection[str]) -> Iterator[str]:
+    """A sentence about copies whose topics the flow's file leaves out by now, until a run has begun with it.
+
+    Args:
+        flow: the flow.
+        ledger: its ledger, projected.
+        names: the source's topics.
+    """
+    last = last_run(ledger)
+    if last is None or last.topics in ("", selection_of(flow)):
+        return
+    copied = {topic: name for topic, name in ledger.topics().items() if topic in names}
+    selected, _ = select_topics(flow, copied)
+    if copies := [name for topic, name in sorted(copied.items()) if topic not in selected]:
+        yield (
+            f"This file leaves out what was copied before to {first_of(copies, _SHOWN)}: what is there stays as it is, "
+            "and gets nothing more."
         )
 
 

@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from kafka_ferry.as_json import AsJson
-from kafka_ferry.errors import SparkFailed
+from kafka_ferry.errors import SparkFailed, StateUnreadable
 from kafka_ferry.local_files import LinkRefused
 from kafka_ferry.model import Range
 from kafka_ferry.state import StateFolder
 
 _RANGES: Final = "ranges"
 _LOCATION: Final = "location"
+# Spark's own: without the file no query starts that has a log.
+_LOGS: Final = ("offsets", "commits")
+_METADATA: Final = "metadata"
 FILE_SUFFIX: Final = ".json"
 # Spark's log of the file source keeps every file's name for ever, and each start reads it.
 _MAX_FILES: Final = 500
@@ -99,7 +102,7 @@ class QueryCheckpoint:
             if self._location_before() != self.uri:
                 self._folder.write(_LOCATION, self.uri)
             self._ranges.write(f"{start.at}-{start.attempt}{FILE_SUFFIX}", start.to_json())
-        except OSError as error:
+        except (OSError, StateUnreadable) as error:
             raise SparkFailed(
                 f"The checkpoint {self.location} cannot be written: {error}",
                 advice="Is its file system full or read-only? It may be deleted at any time.",
@@ -114,7 +117,8 @@ class QueryCheckpoint:
         The run's own plan has the ranges of an unfinished micro-batch too.
         """
         files = len(self._files())
-        is_lost = not files and self._folder.folder("offsets").names()
+        logs = [name for log in _LOGS for name in self._folder.folder(log).names()]
+        is_lost = logs and (not files or _METADATA not in self._folder.names())
         is_moved = files and self._location_before() != self.uri
         if files >= _MAX_FILES or is_lost or is_moved or self._folder.empty_files():
             for name in self._folder.folders():

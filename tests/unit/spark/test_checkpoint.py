@@ -85,6 +85,20 @@ def test_a_checkpoint_without_its_files_is_begun_again(
     assert checkpoint.has_ranges
 
 
+@pytest.mark.parametrize("log", ["offsets", "commits"])
+def test_a_checkpoint_that_was_deleted_while_a_query_used_it_is_begun_again(
+    log: str, checkpoint: QueryCheckpoint, tmp_path: Path
+) -> None:
+    """What the query wrote after that has no metadata, and Spark starts none with it."""
+    checkpoint.add(a_start(1, ORDERS))
+    (tmp_path / "checkpoint" / log).mkdir()
+    (tmp_path / "checkpoint" / log / "0").write_text("v1")
+
+    checkpoint.add(a_start(2, ORDERS))
+
+    assert left_in(tmp_path / "checkpoint") == {"2-attempt-2.json"}
+
+
 def test_a_checkpoint_that_was_moved_is_begun_again(
     checkpoint: QueryCheckpoint, tmp_path: Path
 ) -> None:

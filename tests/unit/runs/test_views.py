@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -144,14 +145,20 @@ def test_a_file_of_the_same_size_is_known_by_its_time(tmp_path: Path) -> None:
     assert made.load(folder, "a", bytes.decode) == "2"
 
 
-def test_what_was_not_asked_for_the_longest_is_forgotten_first(tmp_path: Path) -> None:
-    folder, made = StateFolder(str(tmp_path)), FileCache(keep=2)
+def _recorder() -> tuple[list[bytes], Callable[[bytes], bytes]]:
+    """A parser that gives a file's bytes as they are, with the list of those that it was given."""
     parsed: list[bytes] = []
 
     def parse(content: bytes) -> bytes:
         parsed.append(content)
         return content
 
+    return parsed, parse
+
+
+def test_what_was_not_asked_for_the_longest_is_forgotten_first(tmp_path: Path) -> None:
+    folder, made = StateFolder(str(tmp_path)), FileCache(keep=2)
+    parsed, parse = _recorder()
     for name in "abc":
         folder.write(name, name)
     for name in "abacab":
@@ -164,12 +171,7 @@ def test_files_are_kept_up_to_a_sum_of_bytes(
 ) -> None:
     monkeypatch.setattr("kafka_ferry.runs.state.file_cache._MOST_BYTES", 5)
     folder, made = StateFolder(str(tmp_path)), FileCache(keep=9)
-    parsed: list[bytes] = []
-
-    def parse(content: bytes) -> bytes:
-        parsed.append(content)
-        return content
-
+    parsed, parse = _recorder()
     for name in "abc":
         folder.write(name, name * 2)
         made.load(folder, name, parse)

@@ -33,6 +33,8 @@ from kafka_ferry.state import StateFolder
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.list_offsets import local_starts
 
+_SHOWN: Final = 10
+
 Gone = Literal[
     "", "source recreated", "copy gone", "names changed", "ledger gone", "given up", "undeleted"
 ]
@@ -104,9 +106,6 @@ class Lag:
     def first(self) -> int:
         """The first offset to read, as far as the source still has it."""
         return max(self.log_start or 0, self.position or 0)
-
-
-_SHOWN: Final = 10
 
 
 class FlowLag(NamedTuple):

@@ -15,7 +15,7 @@ import pytest
 
 from kafka_ferry.batches import Batch, for_producer, single_record
 from kafka_ferry.copy import copy_for_flow
-from kafka_ferry.copy.target.fencing import transactional_id
+from kafka_ferry.copy.target.fencing import end_skipped, transactional_id
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.ledger import encode, ledger_topic
 from kafka_ferry.model import TopicPartition
@@ -40,7 +40,7 @@ from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import Record, create_topic, read_all
 from tests.support.records.groups import commit_alone
-from tests.support.runs.flows import plan_now
+from tests.support.runs.flows import ledger_rows, plan_now
 from tests.support.runs.pair import Pair, Unique
 from tests.support.waiting import wait_until
 from tests.unit.ledger.entries import a_copied_range, a_transaction
@@ -281,6 +281,36 @@ def test_a_writer_goes_by_the_ledger_where_the_coordinator_has_forgotten(
 
     assert wire.open_on([range_.target], producer.producer_id) == {}
     assert len(pair.copied(flow, topic)[0]) == shown
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_what_hides_the_ledger_ends_as_the_copied_records_did_where_the_coordinator_has_forgotten(
+    is_committed: bool, wire: Wire, pair: Pair
+) -> None:
+    topic = pair.topic("hidden", [Record(b"key", b"value")])
+    flow = pair.flow([topic], writers=1)
+    (range_,) = plan_now(flow).ranges
+    producer = wire.producer(transactional_id(flow.name, range_.writer))
+    producer.start()
+    producer.add_partitions([range_.target])
+    wire.send(producer, range_.target, single_record(b"key", b"value", 1))
+    copied = a_copied_range(
+        0,
+        1,
+        topic=topic,
+        remote_topic=range_.remote_topic,
+        remote_topic_id=wire.cluster.leaders([range_.target])[range_.target].topic_id,
+        segments=[(0, 0, 1)],
+    )
+    entry = a_transaction(copied, flow=flow.name)
+    ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
+    wire.send(producer, ledger, single_record(*encode(entry), entry.at))
+    producer.end(commit=is_committed)
+    producer.start()
+
+    assert end_skipped(flow)
+
+    assert [row["records"] for row in ledger_rows(flow)] == [1] * is_committed
 
 
 def test_positions_that_the_coordinator_has_dropped_are_taken_from_the_ledger(

@@ -12,6 +12,7 @@ from kafka_ferry.batches import for_producer, single_record
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import read_positions
+from kafka_ferry.copy.target.open_ledger import outcome_by_markers
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import (
     CopiedRange,
@@ -106,14 +107,24 @@ def end_skipped(flow: Flow) -> bool:
     with connect(flow.target, "producer") as cluster:
         question = producers_question(cluster, leader_of(cluster, ledger), [ledger])
         states = question.ask().get(ledger, ()) if question else ()
-        open_ = [it.producer_id for it in states if it.current_txn_start_offset >= 0]
-        names = {name for it in open_ for name in transactional_ids(cluster, it)}
+        starts = {
+            name: it.current_txn_start_offset
+            for it in states
+            if it.current_txn_start_offset >= 0
+            for name in transactional_ids(cluster, it.producer_id)
+            if name.startswith(f"ferry.{flow.name}.")
+        }
         ended = False
-        for name in sorted(it for it in names if it.startswith(f"ferry.{flow.name}.")):
+        for name, start in sorted(starts.items()):
             ending = retry(partial(learn_ending, cluster, name))
             ended |= ending.is_mended
             # Of one that goes on, or whose end is not written everywhere yet, the coordinator knows the partitions.
-            if ending.outcome == TransactionOutcome.UNKNOWN or ending.partitions:
+            if ending.partitions:
+                continue
+            if ending.outcome == TransactionOutcome.UNKNOWN:
+                # Its producer was started again, perhaps by a request that arrived late.
+                ending = Ending(outcome_by_markers(cluster, ledger, start))
+            if ending.outcome == TransactionOutcome.UNKNOWN:
                 continue
             producer = TransactionalProducer(cluster, name, timeout_ms=_TIMEOUT_MS)
             producer.start()

@@ -33,6 +33,7 @@ def create_compacted(control: ClusterControl, topic: str, replication_factor: in
         raise error
 
 
+@retried
 def newest_values(cluster: Cluster, topic: str) -> dict[bytes, bytes]:
     """The newest value of each key in a topic with one partition; keys with tombstones have none.
 

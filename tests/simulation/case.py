@@ -75,6 +75,7 @@ class Case:
         offset_bytes: how much one request may commit of a group (``max.message.bytes``).
         batch: how many records a producer of the source sends at a time, at most.
         publishes: whether runs write their reports, which costs time and moves nothing.
+        asks: whether a person asks between runs where the application would continue.
     """
 
     seed: int
@@ -92,6 +93,7 @@ class Case:
     offset_bytes: int = 1_048_576
     publishes: bool = True
     batch: int = 8
+    asks: bool = False
 
     @classmethod
     def of(
@@ -143,6 +145,7 @@ class Case:
             rng.choice((700, 1_048_576, 1_048_576)),
             rng.random() < 0.25,
             rng.choice((2, 8, 8)),
+            rng.random() < 0.25,
         )
 
 

@@ -24,6 +24,7 @@ from tests.simulation.brokers.connection import Network
 from tests.simulation.case import Case
 from tests.simulation.environment import Spark, simulated
 from tests.simulation.oracles import BESIDE, Oracles, Wrong
+from tests.simulation.questions import ask
 from tests.simulation.world import Endless, Killed, Process
 
 _SHM: Final = Path("/dev/shm")
@@ -216,17 +217,21 @@ class History(Oracles):
 
     def _run(self, flow: Flow, name: str, window: Window | None = None) -> str:
         """Run a flow once, or a backfill; gives "verified" or what it said."""
-        if self.case.options.get("sync.group.offsets.enabled"):
+        if self.case.options.get("sync.group.offsets.enabled") or self.case.asks:
             self.read_on()
         if self.adversary.happens("second run"):
             self.note("!! another run of the flow begins at the same moment")
             other = Process("driver of another run")
             self.world.spawn(other, lambda: self._steps(flow, name + BESIDE))
         self.began = self.world.now
+        if self.case.asks:
+            self.seen.append((self.began, self.shown_by_source()))
         self.driver = Process("driver")
         said: str = self.world.run(self.driver, lambda: self._steps(flow, name, window))
         self.moments.append(self.world.now)
         self.outcomes.append(said)
+        if self.case.asks and not self.wrong:
+            ask(self, flow)
         return said
 
     def _steps(self, flow: Flow, name: str, window: Window | None = None) -> str:

@@ -169,7 +169,8 @@ class Oracles(Workload):
 
             # Since a run beside another one has moved the group, the application may have read on. A group moves as
             # one where some topics are preserved, and what a backfill brings lies behind what the group has read.
-            is_simple = self.case.options.get("offsets", "translated") == "translated"
+            is_simple = bool(self.case.options.get("sync.group.offsets.enabled"))
+            is_simple &= self.case.options.get("offsets", "translated") == "translated"
             is_simple &= not window and not name.endswith(BESIDE)
             if is_simple and not self.is_hurt:
                 self._check_group(name, source, target)

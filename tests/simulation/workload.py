@@ -14,6 +14,9 @@ from tests.simulation.case import Case
 from tests.simulation.world import BEGAN, World
 
 GROUP: Final = "application"
+Shown = dict[TopicPartition, list[tuple[int, bytes | None]]]
+"""By partition, offsets and values."""
+
 _KEYS: Final = 12
 _ELECTIONS: Final = 0.1
 
@@ -30,6 +33,7 @@ class Workload:
         returned: partitions of the source of which a lost branch came back: the target may hold it twice.
         read: values that the application has read on the source.
         read_at: when it has last read of a partition.
+        seen: what consumers of the source saw when runs began, by the moment.
         lost_marks: whether the ledger may no longer say that the flow has created its topics: of others, records
             before the first that it has copied are not its own.
         trace: what happened.
@@ -43,6 +47,7 @@ class Workload:
     returned: set[TopicPartition] = field(default_factory=set)
     read: set[bytes] = field(default_factory=set)
     read_at: dict[TopicPartition, float] = field(default_factory=dict)
+    seen: list[tuple[float, Shown]] = field(default_factory=list)
     lost_marks: bool = False
     trace: list[str] = field(default_factory=list)
 
@@ -85,6 +90,11 @@ class Workload:
                     TopicPartition(topic.name, number),
                     TopicPartition(f"primary.{topic.name}", number),
                 )
+
+    def shown_by_source(self) -> Shown:
+        """What a consumer of the source sees now."""
+        logs = {source: self.source.log(source) for source, _ in self.pairs()}
+        return {source: log.shown() for source, log in logs.items() if log}
 
     def read_on(self) -> None:
         """Let an application read some of what is new on the source."""

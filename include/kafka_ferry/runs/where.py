@@ -14,7 +14,11 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.ledger.proofs import Proof, Verification, verifications
-from kafka_ferry.ledger.queries.copied_ranges import next_source_offset, ranges_with
+from kafka_ferry.ledger.queries.copied_ranges import (
+    is_written_over,
+    next_source_offset,
+    ranges_with,
+)
 from kafka_ferry.ledger.queries.copied_topics import copied_partitions
 from kafka_ferry.model import TopicPartition, Window
 from kafka_ferry.plan.topics.provenance import same_topic
@@ -232,6 +236,10 @@ def _as_read(
             lambda: batch_and_fate_at(cluster, partition_log(cluster, one.target), at)
         )
     is_ours = batch and not is_aborted and (not writers or batch.header.producer_id in writers)
+    topic_id = topics[one.target.topic].topic_id
+    is_ours = is_ours and not is_written_over(
+        context.ledger, one.target, topic_id, at, ledger_offset
+    )
     record = (
         next((entry for entry in read_records(batch) if entry[0] == at), None) if batch else None
     )

@@ -178,6 +178,22 @@ def ranges_with(ledger: LedgerTable, source: TopicPartition, offset: int) -> lis
     return sorted(found, key=lambda entry: entry.ledger_offset)
 
 
+def is_written_over(
+    ledger: LedgerTable, target: TopicPartition, remote_topic_id: str, offset: int, since: int
+) -> bool:
+    """Whether, after its offset ``since``, the ledger has a record of its own at an offset of a *target* partition.
+
+    Offsets there ascend, unless the log was truncated and written on, as by an unclean leader election.
+    """
+    later = (pc.field("ledger_offset") > since) & (pc.field("partition") == target.partition)
+    later &= pc.field("remote_topic_id") == remote_topic_id
+    return any(
+        segment.target <= offset < segment.target + segment.records
+        for span in _read(ledger, later, CopiedSpan)
+        for segment in span.segments
+    )
+
+
 def next_source_offset(ledger: LedgerTable, source: TopicPartition) -> int | None:
     """The source offset after the newest ordinary range of a *source* partition; None where there is none."""
     ends = ledger.read(ordinary_rows() & _of_partition(source), ["end"])["end"]

@@ -103,7 +103,8 @@ def _check_where(history: Oracles, source: TopicPartition, offset: int, it: Wher
     log = history.target.log(it.target)
     if it.state != "there" or it.target_offset is None or log is None:
         return
-    value = dict(log.shown()).get(it.target_offset) or b""
+    # One that an open transaction hides is there.
+    value = dict(log.unaborted()).get(it.target_offset) or b""
     if history.order.get(value, (None, 0, 0))[::2] != (source, offset):
         what = f"{source} {offset} is said to be at {it.target_offset} of {it.target}, where {value!r} is"
         history.blame("g", what)

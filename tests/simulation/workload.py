@@ -91,6 +91,10 @@ class Workload:
                     TopicPartition(f"primary.{topic.name}", number),
                 )
 
+    def is_compacted(self, topic: str) -> bool:
+        """Whether a topic of the source compacts."""
+        return any(it.compacted for it in self.case.topics if it.name == topic)
+
     def shown_by_source(self) -> Shown:
         """What a consumer of the source sees now."""
         logs = {source: self.source.log(source) for source, _ in self.pairs()}

@@ -17,6 +17,8 @@ PATTERN: Final = (
 """The form of such a text, for editors."""
 _FORM: Final = regex.compile(PATTERN)
 
+# Nobody writes a longer one, and to look for what is meant takes the square of a text's length.
+_LONGEST_TEXT: Final = 200
 # Airflow adds it to the moments of runs, and its scheduler ends at one that no calendar has.
 _LONGEST: Final = timedelta(days=36_500)
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -31,6 +33,8 @@ _ABBREVIATED: Final = regex.compile(
 
 def near_duration(text: str) -> str:
     """The span of time that is meant by abbreviated units, as in ``15m`` or ``1h 30 min``; "" elsewhere."""
+    if len(text) > _LONGEST_TEXT:
+        return ""
     bare = text.strip().lower().removeprefix("every").strip()
     bare = str(regex.sub(r"(?<=[a-z])(?=\d)", " ", bare))
     if is_duration(bare):
@@ -43,7 +47,7 @@ def near_duration(text: str) -> str:
 
 def is_duration(text: str) -> bool:
     """Whether a text is meant as a span of time."""
-    return _FORM.match(text) is not None
+    return len(text) <= _LONGEST_TEXT and _FORM.match(text) is not None
 
 
 def read_duration(text: str) -> timedelta:

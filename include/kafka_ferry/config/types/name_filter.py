@@ -34,9 +34,10 @@ _QUOTES: Final = r"\x22 and \x27 are quotes"
 _QUOTED: Final = regex.compile(r"""["'].*|.*["']""", regex.DOTALL)
 # What can stand for itself in an expression, and in no topic's name.
 _IN_NO_TOPIC: Final = "/%\"'@;~&!"
-# Parts of an expression that need not match what they show: a quotation, a set, an escape.
+# Parts of an expression that need not match what they show: a quotation, a set, an escape. One without an end takes no
+# longer than one with it.
 _NOT_LITERAL: Final = regex.compile(
-    rf"\\Q.*?(\\E|$)|\[(?:\\.|[^\]\\])*\]|\\[^{_IN_NO_TOPIC}]", regex.DOTALL
+    rf"\\Q.*?(\\E|$)|\[(?:\\.|[^\]])*+(?:\]|$)|\\[^{_IN_NO_TOPIC}]", regex.DOTALL
 )
 _IMPOSSIBLE: Final = regex.compile(rf"[{_IN_NO_TOPIC}](?![?*{{])")
 # A star after a letter or digit that stands for itself, as in a shell's patterns.

@@ -17,8 +17,9 @@ KIB: Final = 1024
 MIB: Final = 1024 * KIB
 NUMBER_PATTERN: Final = r"^\s*-?[0-9]+\s*$"
 """The form of a whole number as text, for editors."""
-BYTES_PATTERN: Final = r"^\s*[0-9]+\s*([Bb]|[KkMmGg][Ii][Bb])?\s*$"
-"""The form of a number of bytes as text, for editors and forms."""
+BYTES_PATTERN: Final = r"^\s*[0-9]+(\s*([Bb]|[KkMmGg][Ii][Bb]))?\s*$"
+"""The form of a number of bytes as text, for editors and forms: no blank can be of two parts, which would take the
+square of their number, in Airflow's API server too."""
 INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 """``INTERNAL_TOPICS`` of Kafka 4.3's class ``org.apache.kafka.common.internals.Topic``."""
 _NUMBER: Final = regex.compile(r"\s*-?[0-9]{1,19}\s*")
@@ -75,7 +76,8 @@ def read_bytes(text: str) -> int:
     Raises:
         ValueError: it is not such a text.
     """
-    size = regex.fullmatch(r"\s*([0-9]{1,19})\s*([A-Za-z]*)\s*", text)
+    # Not with the blanks at its end, which two parts would share.
+    size = regex.fullmatch(r"([0-9]{1,19})\s*([A-Za-z]*)", text.strip())
     if size is None or size[2].upper() not in _UNITS:
         reason = "must be a number of bytes, or a size such as 64KiB, 64MiB or 1GiB"
         near = regex.match(r"\s*([0-9]{1,19})\s*([KMG])i?b?\b", text, regex.IGNORECASE)

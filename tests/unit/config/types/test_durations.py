@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from time import process_time
 
 import pytest
 
-from kafka_ferry.config.types.durations import is_duration, is_span, read_duration, read_span
+from kafka_ferry.config.types.durations import (
+    is_duration,
+    is_span,
+    near_duration,
+    read_duration,
+    read_span,
+)
 
 DAY_MS = 24 * 3_600_000
 
@@ -60,3 +67,12 @@ def test_a_span_may_be_longer_than_any() -> None:
         read_span("999999999w")
     with pytest.raises(ValueError, match="must be a span of time"):
         read_duration("9" * 20 + " weeks")
+
+
+@pytest.mark.parametrize("text", ["1" * 200_000 + "x", "1 minute " * 20_000 + "!", "1s" * 100_000])
+def test_a_long_text_is_refused_at_once(text: str) -> None:
+    began = process_time()
+    assert not near_duration(text)
+    with pytest.raises(ValueError, match="must be a span of time"):
+        read_span(text)
+    assert process_time() - began < 1

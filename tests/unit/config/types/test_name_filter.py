@@ -157,6 +157,15 @@ def test_patterns_that_take_long_to_compile_are_refused_before_that(item: str) -
     assert time.process_time() - began < 1
 
 
+@pytest.mark.parametrize("end", ["", "\\"])
+def test_a_set_without_an_end_is_refused_at_once(end: str) -> None:
+    began = time.process_time()
+    with pytest.raises(PatternError):
+        checked_patterns(("[" * 90_000 + end,))
+    assert not star_expression("[" * 90_000 + end)
+    assert time.process_time() - began < 5
+
+
 def test_ten_thousand_names_are_no_such_patterns() -> None:
     assert compile_patterns([f"team-{n:05d}.orders-and-payments" for n in range(10_000)])
 

@@ -1,9 +1,19 @@
 """Values of options as files have them."""
 
+import re
+from time import process_time
+
 import pytest
 from pydantic import ValidationError
 
-from kafka_ferry.config.types.values import MIB, TopicNames, read_bytes, topic_name, whole_number
+from kafka_ferry.config.types.values import (
+    BYTES_PATTERN,
+    MIB,
+    TopicNames,
+    read_bytes,
+    topic_name,
+    whole_number,
+)
 from tests.unit.config.builders import a_flow
 
 
@@ -57,6 +67,17 @@ def test_lists_are_lists_or_text_with_commas(given: object, topics: tuple[str, .
 def test_other_texts_are_no_size(given: str) -> None:
     with pytest.raises(ValueError, match="must be a number of bytes, or a size such as 64KiB"):
         read_bytes(given)
+    assert not re.search(BYTES_PATTERN, given) or len(given) == 20
+
+
+@pytest.mark.parametrize("given", ["1" + " " * 200_000 + "!", "1" * 200_000 + "!", " " * 200_000])
+def test_a_long_text_is_no_size_at_once(given: str) -> None:
+    began = process_time()
+    with pytest.raises(ValueError, match="must be a number of bytes"):
+        read_bytes(given)
+    # As Airflow looks at a form's value.
+    assert not re.search(BYTES_PATTERN, given)
+    assert process_time() - began < 1
 
 
 @pytest.mark.parametrize(

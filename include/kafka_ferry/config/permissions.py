@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -72,7 +72,9 @@ SECRET_FILES: Final = frozenset(
 
 _FLOWS: Final = "include/configs"
 _LIBRARY: Final = "kafka_ferry"
-_OWN_CODE: Final = Path(__file__).resolve().parents[1]
+# Beside each other, also where they are installed.
+_OWN: Final = (_LIBRARY, "kafka_ferry_airflow")
+_OWN_CODE: Final = tuple(Path(__file__).resolve().parents[2] / package for package in _OWN)
 _POLICIES: Final = f"{_LIBRARY}.plan.topics.replication_policy"
 # A connection whose id begins so was made for flows.
 _DEFAULTS: Final = {FILES: "", CODE: "include", HOSTS: "", ALLOWED: "", CONNECTIONS: "ferry_.*"}
@@ -208,7 +210,7 @@ def _secret_file(key: str, path: Path) -> Iterator[Problem]:
 def code_problems(key: str, path: Path) -> Iterator[Problem]:
     """What keeps the code of a file or folder from being run; a path that does not exist is its reader's matter."""
     flows, resolved = at_home(os.environ.get(FLOWS) or _FLOWS).resolve(), path.resolve()
-    if CODE in os.environ and resolved.is_relative_to(_OWN_CODE):
+    if CODE in os.environ and _is_in(resolved, _OWN_CODE):
         # It may lie in a folder for code, and some of it are programs.
         yield Problem(key, f"{path} may not be run here: it is Kafka Ferry's own", "Name your own.")
         return
@@ -225,7 +227,7 @@ def _code_folders() -> list[Path]:
     return [at_home(folder).resolve() for folder in split_list(os.environ.get(CODE, ""))]
 
 
-def _is_in(path: Path, folders: list[Path]) -> bool:
+def _is_in(path: Path, folders: Iterable[Path]) -> bool:
     return any(path.is_relative_to(folder) for folder in folders)
 
 
@@ -268,7 +270,7 @@ def module_problems(key: str, name: str) -> Iterator[Problem]:
     top, module = name.partition(".")[0], name.rpartition(".")[0]
     if module in ("", _POLICIES) or CODE not in os.environ:
         return
-    if top == _LIBRARY:
+    if top in _OWN:
         # The library's other modules may lie in a folder for code, and some are programs.
         reason = f"{name} may not be run here: of Kafka Ferry's own modules, {_POLICIES} has the policies"
         yield Problem(key, reason, "Name one of its classes, or a module of your own.")

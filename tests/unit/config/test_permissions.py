@@ -175,6 +175,8 @@ def test_a_policy_s_module_is_not_even_imported(
     # Importing it runs the command line, which ends the process.
     program = problem(home, **{"replication.policy.class": "kafka_ferry.__main__.Policy"})
     assert "of Kafka Ferry's own modules, kafka_ferry.plan.topics.replication_policy" in program
+    program = problem(home, **{"replication.policy.class": "kafka_ferry_airflow.preload.Policy"})
+    assert "of Kafka Ferry's own modules, kafka_ferry.plan.topics.replication_policy" in program
     own = "kafka_ferry.plan.topics.replication_policy.KeptNames"
     assert not problem(home, **{"replication.policy.class": own})
     assert capsys.readouterr().out == ""
@@ -200,8 +202,9 @@ def test_no_program_of_kafka_ferrys_own_is_a_function(monkeypatch: pytest.Monkey
     """Its folder may be one for code, as in an Astronomer project."""
     own = Path(kafka_ferry.__file__).parent
     monkeypatch.setenv(CODE, str(own.parent))
-    (said,) = code_problems("transform.functions", own / "__main__.py")
-    assert "it is Kafka Ferry's own" in said.reason
+    for file in (own / "__main__.py", own.parent / "kafka_ferry_airflow" / "operators.py"):
+        (said,) = code_problems("transform.functions", file)
+        assert "it is Kafka Ferry's own" in said.reason
     assert not [*code_problems("transform.functions", own.parent / "masks.py")]
 
 

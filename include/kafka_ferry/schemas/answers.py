@@ -16,12 +16,16 @@ from kafka_ferry.schemas.registered import RegisteredSchema
 
 _T = TypeVar("_T", str, int)
 _MOST_MIB: Final = 64
+# A value of JSON takes some hundred bytes of memory, and may have three in the answer.
+_MOST_VALUES: Final = 1_000_000
+_BEGIN_VALUES: Final = (b",", b"[", b"{")
 
 
 def limit_answers(client: Any, seconds: float) -> None:
     """Let an HTTP client give up answers that take too long as a whole, too much memory, or are packed.
 
-    The client's own timeout is for each piece of an answer, and a few packed kilobytes may be gigabytes.
+    The client's own timeout is for each piece of an answer, and a few packed kilobytes may be gigabytes, as may
+    mebibytes of empty objects once they are read.
 
     Args:
         client: of ``httpx2``.
@@ -34,9 +38,13 @@ def limit_answers(client: Any, seconds: float) -> None:
             self._stream = stream
 
         def __iter__(self) -> Iterator[bytes]:
-            size, began = 0, time.monotonic()
+            size = values = 0
+            began = time.monotonic()
             for piece in self._stream:
                 size += len(piece)
+                values += sum(map(piece.count, _BEGIN_VALUES))
+                if values > _MOST_VALUES:
+                    raise DecodingError(f"its answer has more than {_MOST_VALUES:,} values")
                 if size > _MOST_MIB * 2**20:
                     raise DecodingError(f"its answer has more than {_MOST_MIB} MiB")
                 if time.monotonic() - began > seconds + size / 2**16:

@@ -11,6 +11,7 @@ Promises:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -60,14 +61,21 @@ class SchemaMirror:
     _seen: set[SchemaVersion] = field(default_factory=set)
     _subjects: set[str] = field(default_factory=set)
     _in_import_mode: set[str] = field(default_factory=set)
+    _registered: Counter[str] = field(default_factory=Counter)
     _chain: int = 0
 
     def mirror(self, subjects: Iterable[str]) -> None:
-        """Mirror all versions of subjects, and what they refer to, with its compatibility level."""
+        """Mirror all versions of subjects, and what they refer to.
+
+        A subject that is only referred to gets the source's compatibility level where it is made here: whoever may
+        register a schema on the source chooses what it refers to, and others may use the target's.
+        """
         for subject in subjects:
             self.mirror_subject(subject)
         for subject in sorted({at.subject for at in self._seen} - self._subjects):
-            self._set(self.names.remote(subject), "compatibility", self.source.level(subject))
+            remote, level = self.names.remote(subject), self.source.level(subject)
+            if level not in _NOT_MIRRORED and self._is_new(remote):
+                self._set(remote, "compatibility", level)
 
     def mirror_subject(self, subject: str) -> None:
         """Mirror all versions of a subject, and its settings."""
@@ -143,10 +151,15 @@ class SchemaMirror:
         at = SchemaVersion(self.names.remote(schema.at.subject), schema.at.version)
         return replace(schema, at=at, references=tuple(references))
 
+    def _is_new(self, remote: str) -> bool:
+        """Whether the target had no version of a subject before."""
+        return len(self.target.versions(remote)) == self._registered[remote]
+
     def _register(self, schema: RegisteredSchema) -> None:
         if self.keep_ids:
             self._require_import_mode(schema.at.subject)
         self.target.register(schema, with_id=self.keep_ids)
+        self._registered[schema.at.subject] += 1
 
     def _require_import_mode(self, subject: str) -> None:
         if subject in self._in_import_mode:

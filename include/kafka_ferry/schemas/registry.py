@@ -263,7 +263,10 @@ class _ConfluentRegistry:
         from httpx2 import HTTPError
 
         try:
-            return ask()
+            answer = ask()
+            # The client keeps each schema that it has seen, whatever its size; what is asked again is kept by callers.
+            self._client.clear_caches()
+            return answer
         except SchemaRegistryError as error:
             raise self._refusal(doing, error) from error
         except (HTTPError, OSError) as error:

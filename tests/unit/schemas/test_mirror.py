@@ -120,6 +120,18 @@ def test_what_is_referred_to_has_the_level_of_the_source_too(source: MemoryRegis
     assert target.requests[-1] == "level geo.City FULL_TRANSITIVE"
 
 
+def test_a_subject_that_others_use_on_the_target_keeps_its_level(source: MemoryRegistry) -> None:
+    """A producer of the source chooses what its schemas refer to."""
+    target = MemoryRegistry()
+    target.add("geo.City", "an older city")
+    source.set_level("geo.City", "NONE")
+    mirrored(source, target)
+    assert target.level("geo.City") == ""
+    # Where the flow names it, it is the flow's.
+    mirrored(source, target, "orders-value", "geo.City")
+    assert target.level("geo.City") == "NONE"
+
+
 def test_what_the_target_refuses_is_told_and_stops_what_refers_to_it(
     source: MemoryRegistry,
 ) -> None:

@@ -418,3 +418,24 @@ def test_an_answer_that_has_no_end_is_given_up(how: str, why: str) -> None:
             began = time.monotonic()
             registry.subjects()
     assert time.monotonic() - began < 15
+
+
+def test_an_answer_of_too_many_values_is_given_up(server: HttpRegistry) -> None:
+    """Each takes a hundred times its bytes in memory."""
+    server.answers["GET /subjects"] = (200, b"[" + b'{"":0},' * 600_000 + b"0]")
+    with (
+        open_registry(a_cluster("primary", **named(server.url))) as registry,
+        pytest.raises(ClusterUnreachable, match="more than 1,000,000 values"),
+    ):
+        registry.subjects()
+
+
+def test_no_schema_is_kept_that_was_read(server: HttpRegistry) -> None:
+    """A registry, or who may register schemas there, could else fill a task's memory."""
+    server.answers["GET /subjects/a/versions/3"] = (
+        200,
+        {"subject": "a", "version": 3, "id": 7, "schema": "{}"},
+    )
+    with open_registry(a_cluster("primary", **named(server.url))) as registry:
+        assert registry.schema(AT) == registry.schema(AT)
+    assert len(server.requests) == 2

@@ -12,12 +12,18 @@ import io
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
 from typing import Any, Final
 
 from kafka_ferry.batches.rule_counts import FieldCounts
 from kafka_ferry.schemas.fields.avro_walk import AvroWalk
-from kafka_ferry.schemas.fields.limits import Budget, check_nesting, record_budget, schema_budget
+from kafka_ferry.schemas.fields.limits import (
+    MOST_BRANCHES,
+    Budget,
+    check_size,
+    record_budget,
+    schema_budget,
+)
 from kafka_ferry.schemas.fields.record_schema import (
     DEEPEST,
     TEXT,
@@ -26,6 +32,7 @@ from kafka_ferry.schemas.fields.record_schema import (
     Reference,
     SchemaField,
     load_json,
+    quoted_name,
 )
 from kafka_ferry.schemas.registered import RegisteredSchema
 
@@ -40,7 +47,10 @@ _PRIMITIVES: Final = {
     "fixed": "binary",
     "enum": "string",
 }
+# Spark's own limit.
 _MOST_DIGITS: Final = 38
+# Python's own context rounds to 28 digits.
+_EXACT: Final = Context(prec=3 * _MOST_DIGITS, traps=[Inexact, InvalidOperation])
 _BOUNDS: Final = {"int": 2**31, "long": 2**63}
 
 
@@ -69,10 +79,12 @@ class AvroSchema:
             referred = {reference.schema.at: reference.schema for reference in references}
             for one in (*referred.values(), schema):
                 text = json.loads(one.text)
-                check_nesting(text)
+                check_size(text)
                 self._root = fastavro.parse_schema(text, named_schemas=self._named)
                 self._codec = fastavro.parse_schema(_without_logical(text), named_schemas=plain)
             self._walk = AvroWalk(self._codec, plain)
+            if self._walk.widest > MOST_BRANCHES:
+                raise NotReadable(f"a union has more than {MOST_BRANCHES} types")
         except Exception as error:
             raise NotReadable(f"{schema.at} is no schema of Avro: {error}") from error
 
@@ -212,11 +224,11 @@ class AvroSchema:
             return f"map<string,{self._sql_type(only['values'], budget, depth + 1)}>"
         if kind == "record":
             fields = (
-                f"`{field['name']}`: {self._sql_type(field['type'], budget, depth + 1)}"
+                f"{quoted_name(field['name'])}: {self._sql_type(field['type'], budget, depth + 1)}"
                 for field in only["fields"]
             )
             return f"struct<{', '.join(fields)}>"
-        if _is_decimal(only) and only["precision"] <= _MOST_DIGITS:
+        if _is_decimal(only):
             return f"decimal({only['precision']},{only.get('scale', 0)})"
         return _PRIMITIVES.get(kind, TEXT)
 
@@ -246,6 +258,8 @@ class AvroSchema:
         budget.spend()
         if value is None:
             return None
+        if isinstance(node, list):
+            budget.spend(len(node))
         type_, value = self._branch(value, node), _named_value(value)
         kind = self._kind(type_)
         if _is_decimal(type_):
@@ -335,21 +349,33 @@ def _named_value(value: Any) -> Any:
 
 
 def _is_decimal(node: Any) -> bool:
-    return isinstance(node, dict) and node.get("logicalType") == "decimal" and "precision" in node
+    """Whether a type is a decimal; what a schema says wrongly of one counts for nothing (Avro's specification)."""
+    if not isinstance(node, dict) or node.get("logicalType") != "decimal":
+        return False
+    precision, scale = node.get("precision"), node.get("scale", 0)
+    return (
+        type(precision) is type(scale) is int
+        and 0 <= scale <= precision <= _MOST_DIGITS
+        and precision > 0
+    )
 
 
 def _decimal(value: bytes, node: Mapping[str, Any]) -> Decimal:
-    return Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-node.get("scale", 0))
+    unscaled = int.from_bytes(value, "big", signed=True)
+    # To write a number takes the square of its length.
+    if abs(unscaled) >= 10 ** node["precision"]:
+        raise NotReadable("a decimal has more digits than its schema says")
+    return Decimal(unscaled).scaleb(-node.get("scale", 0), _EXACT)
 
 
 def _unscaled_bytes(value: Any, node: Mapping[str, Any]) -> bytes:
     try:
-        number = Decimal(str(value)).scaleb(node.get("scale", 0))
-    except InvalidOperation:
-        raise NotReadable("the value is no decimal") from None
+        number = Decimal(str(value)).scaleb(node.get("scale", 0), _EXACT)
+    except DecimalException:
+        raise NotReadable("the value is no decimal, or has too many digits") from None
     if isinstance(value, bool) or not number.is_finite() or number != number.to_integral_value():
         raise NotReadable("the value is no decimal of that scale")
-    if abs(number) >= 10 ** node["precision"]:
+    if number.adjusted() >= node["precision"]:
         raise NotReadable("the value has more digits than its decimal")
     whole = int(number)
     size = node.get("size") or max(1, math.ceil((whole.bit_length() + 1) / 8))

@@ -8,6 +8,7 @@ Schemas in which neither can happen are read without a walk: their records have 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -33,11 +34,24 @@ class AvroWalk:
     Args:
         root: the schema, as fastavro has parsed it.
         named: the types that it names, as fastavro has parsed them.
+
+    Attributes:
+        is_needed: whether records of it are walked over.
+        widest: how many types its largest union has.
     """
 
     def __init__(self, root: Any, named_types: Mapping[str, Any]) -> None:
         self._root, self._named = root, named_types
         self.is_needed = _is_recursive(named_types) or _has_empty_values(root, named_types)
+        self.widest = max(
+            (
+                len(node)
+                for one in (root, *named_types.values())
+                for node in _within(one)
+                if isinstance(node, list)
+            ),
+            default=0,
+        )
 
     def check(self, payload: bytes) -> None:
         """Does nothing if a record is neither nested too deep nor has far more values than bytes.
@@ -150,9 +164,20 @@ def _is_recursive(named_types: Mapping[str, Any]) -> bool:
         name: {part for part in _within(type_) if isinstance(part, str) and part in named_types}
         for name, type_ in named_types.items()
     }
-    while leaves := {name for name, used in uses.items() if not used}:
-        uses = {name: used - leaves for name, used in uses.items() if name not in leaves}
-    return bool(uses)
+    users: dict[str, list[str]] = defaultdict(list)
+    for name, used in uses.items():
+        for one in used:
+            users[one].append(name)
+    left = {name: len(used) for name, used in uses.items()}
+    leaves = [name for name, count in left.items() if not count]
+    while leaves:
+        leaf = leaves.pop()
+        del left[leaf]
+        for user in users[leaf]:
+            left[user] -= 1
+            if not left[user]:
+                leaves.append(user)
+    return bool(left)
 
 
 def _has_empty_values(root: Any, named_types: Mapping[str, Any]) -> bool:

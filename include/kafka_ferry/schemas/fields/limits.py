@@ -9,6 +9,11 @@ from kafka_ferry.schemas.fields.record_schema import NotReadable
 MOST_NESTED: Final = 64
 """How deep values are within values; Protobuf's library takes 100."""
 _NESTED_SCHEMA: Final = 200
+MOST_BRANCHES: Final = 100
+"""How many types a union of Avro may have: fastavro looks at all of them for each value."""
+_MOST_PARTS: Final = 100_000
+# Likewise.
+_MOST_SYMBOLS: Final = 2_000
 _MOST_PATHS: Final = 10_000
 _BASE: Final = 10_000
 _PER_BYTE: Final = 64
@@ -46,17 +51,23 @@ def schema_budget() -> Budget:
     return Budget(_MOST_PATHS, f"its schema has more than {_MOST_PATHS:,} paths")
 
 
-def check_nesting(node: Any) -> None:
-    """Does nothing if a schema's JSON is nested no deeper than schemas are: libraries walk it by recursion.
+def check_size(node: Any) -> None:
+    """Does nothing if a schema's JSON is nested no deeper, and has no more parts, than schemas have.
+
+    Libraries walk it by recursion, and look at all types of a union, and all symbols of an enumeration, for each value.
 
     Raises:
-        NotReadable: it is.
+        NotReadable: it is or has.
     """
-    waiting = [(node, 0)]
+    waiting, budget = [(node, 0)], Budget(_MOST_PARTS, f"it has more than {_MOST_PARTS:,} parts")
     while waiting:
         within, depth = waiting.pop()
+        budget.spend()
         if depth > _NESTED_SCHEMA:
             raise NotReadable(f"it is nested deeper than {_NESTED_SCHEMA}")
+        symbols = within.get("symbols") if isinstance(within, dict) else None
+        if isinstance(symbols, list) and len(symbols) > _MOST_SYMBOLS:
+            raise NotReadable(f"an enumeration has more than {_MOST_SYMBOLS:,} symbols")
         parts = within.values() if isinstance(within, dict) else within
         if isinstance(within, dict | list):
             waiting += ((part, depth + 1) for part in parts)

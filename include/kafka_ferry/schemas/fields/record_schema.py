@@ -115,6 +115,11 @@ def _references(
         yield Reference(name, referred)
 
 
+def quoted_name(name: object) -> str:
+    """A field's name as DDL has it, whatever it holds: a schema's author chooses it."""
+    return "`" + str(name).replace("`", "``") + "`"
+
+
 def load_json(value: str) -> Any:
     """What a JSON text holds, without losing digits."""
     return json.loads(value, parse_float=Decimal)

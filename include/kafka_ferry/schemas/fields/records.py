@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafka_ferry.errors import FerryError
 from kafka_ferry.schemas.fields.record_schema import (
     Names,
     NotReadable,
@@ -77,7 +78,7 @@ class RegistryRecords:
         """
         try:
             located = self._locate(content, headers)
-            with _failure_of_record():
+            with failure_of_record():
                 return located.schema.as_json(located.payload, self._names)
         except NotReadable:
             return _NO_JSON
@@ -96,7 +97,7 @@ class RegistryRecords:
             ClusterUnreachable, AccessDenied: as ``SchemaRegistry``.
         """
         located = self._locate(content, headers)
-        with _failure_of_record():
+        with failure_of_record():
             changed = located.schema.change(located.payload, changes, counts)
         return located.before + changed[located.elsewhere :]
 
@@ -148,11 +149,11 @@ class RegistryRecords:
 
 
 @contextmanager
-def _failure_of_record() -> Iterator[None]:
-    """Whatever a decoder makes of a record's bytes is that record's failure, and not the worker's."""
+def failure_of_record() -> Iterator[None]:
+    """Whatever a library makes of a record's bytes, or of its schema, is that record's failure, and not the run's."""
     try:
         yield
-    except NotReadable:
+    except (NotReadable, FerryError, ImportError):
         raise
     except Exception as error:
         raise NotReadable(f"it cannot be read: {type(error).__name__}") from error
@@ -175,7 +176,9 @@ def record_schema(
     if form == "protobuf":
         from kafka_ferry.schemas.fields.protobuf.schema import ProtobufSchema  # noqa: PLC0415
 
-        return ProtobufSchema(schema, references)
+        with failure_of_record():
+            return ProtobufSchema(schema, references)
     from kafka_ferry.schemas.fields.avro import AvroSchema  # noqa: PLC0415
 
-    return AvroSchema(schema, references)
+    with failure_of_record():
+        return AvroSchema(schema, references)

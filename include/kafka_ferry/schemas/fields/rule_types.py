@@ -21,7 +21,7 @@ from kafka_ferry.config.types.record_path import read_path
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.schemas.fields.record_schema import Names, NotReadable, SchemaField
-from kafka_ferry.schemas.fields.records import record_schema
+from kafka_ferry.schemas.fields.records import failure_of_record, record_schema
 from kafka_ferry.schemas.registry import EXTRA, SchemaRegistry, open_registry
 
 if TYPE_CHECKING:
@@ -104,11 +104,15 @@ def _newest(
 ) -> Iterator[tuple[str, _Fields]]:
     """The fields of the newest version of each subject where that is of this format."""
     for subject in subjects:
-        *_, newest = registry.versions(subject)
-        # Records of another format fail one by one, as those of any schema of another format do.
-        with suppress(NotReadable):
-            schema = registry.schema(SchemaVersion(subject, newest))
-            yield subject, record_schema(registry, schema, form).fields(words)
+        # Deleted meanwhile, it has none.
+        for newest in registry.versions(subject)[-1:]:
+            # Records of another format fail one by one, as those of any schema of another format do.
+            with suppress(NotReadable):
+                schema = registry.schema(SchemaVersion(subject, newest))
+                own = record_schema(registry, schema, form)
+                with failure_of_record():
+                    fields = own.fields(words)
+                yield subject, fields
 
 
 def _problem(rule: TransformRule, part: _Part, fields: _Fields) -> str:

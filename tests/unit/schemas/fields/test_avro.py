@@ -96,6 +96,23 @@ def test_fields_have_the_types_of_their_schema(schema: AvroSchema) -> None:
     assert [*schema.fields(["zip", "n"])] == [("n",)]
 
 
+@pytest.mark.parametrize("digits", ["12345678901234567890123456789012345678", "-" + "9" * 38, "1"])
+def test_a_decimal_keeps_its_digits(digits: str) -> None:
+    of_38 = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 2}
+    one = AvroSchema(
+        registered({"type": "record", "name": "R", "fields": [{"name": "a", "type": of_38}]}), []
+    )
+    unscaled = int(digits)
+    content = unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True)
+    payload = bytes([2 * len(content)]) + content
+    (text,) = json.loads(one.as_json(payload, ["a"])).values()
+    assert Decimal(text).as_tuple()[:2] == Decimal(digits).as_tuple()[:2]
+    assert one.change(b"\x02\x00", {("a",): f'"{text}"'}) == payload
+    for too_long in (f'"{text}1"', '"1e37"', '"1e999999999"', f'"{"1" * 500}"'):
+        with pytest.raises(NotReadable):
+            one.change(payload, {("a",): too_long})
+
+
 def test_fields_are_read_as_json_without_losing_digits(schema: AvroSchema) -> None:
     found = json.loads(schema.as_json(PAYLOAD, [*RECORD, "missing"]))
     assert found == RECORD | {"b": "/g==", "amount": "-12.34", "any": "X"}

@@ -123,6 +123,79 @@ def test_a_schema_is_walked_once() -> None:
     assert process_time() - began < 10
 
 
+def decimal(precision: object, scale: object = 2) -> dict[str, Any]:
+    return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+
+
+FEW = [{"type": "fixed", "name": f"F{number}", "size": 1} for number in range(90)]
+
+
+@pytest.mark.parametrize(
+    ("text", "payload"),
+    [
+        # A number is written in the square of its length.
+        (decimal(38), varint(1_000_000) + b"\x7f" * 1_000_000),
+        (["null", decimal(5)], b"\x02" + varint(1_000_000) + b"\x7f" * 1_000_000),
+        # Each value may be any of the union's types.
+        (array(["long", *FEW, "boolean"]), varint(200_000) + varint(91) * 200_000),
+    ],
+)
+def test_a_long_record_takes_no_longer_than_its_length_explains(text: Any, payload: bytes) -> None:
+    slow = schema(record(("a", text)))
+    began = process_time()
+    with pytest.raises(NotReadable):
+        slow.as_json(payload, ["a"])
+    assert process_time() - began < 5
+
+
+@pytest.mark.parametrize("precision", [10**8, None, "", True, 0, [], 39])
+@pytest.mark.parametrize("value", ["1", '"1"', "1e9"])
+def test_a_decimal_of_a_wrong_precision_is_bytes(precision: object, value: str) -> None:
+    try:
+        wrong = schema(record(("a", decimal(precision, 0))))
+    except NotReadable:
+        return
+    assert wrong.fields(["a"])["a",].sql_type == "binary"
+    assert json.loads(wrong.as_json(b"\x02\x01", ["a"])) == {"a": "AQ=="}
+    began = process_time()
+    with pytest.raises((NotReadable, ValueError)):
+        wrong.change(b"\x02\x01", {("a",): value})
+    assert process_time() - began < 1
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ([record(name=f"R{number}") for number in range(101)], "more than 100 types"),
+        (
+            {"type": "enum", "name": "E", "symbols": [f"S{number}" for number in range(2_001)]},
+            "more than 2,000 symbols",
+        ),
+        (record(*((f"f{number}", "int") for number in range(40_000))), "more than 100,000 parts"),
+    ],
+)
+def test_a_schema_of_which_each_value_would_take_long_is_none(text: Any, why: str) -> None:
+    with pytest.raises(NotReadable, match=why):
+        schema(text)
+
+
+def test_a_schema_of_many_types_is_read_at_once() -> None:
+    types = [record(("f", f"A{number - 1}"), name=f"A{number}") for number in range(1, 10_000)]
+    began = process_time()
+    chain = record(*((f"f{number}", one) for number, one in enumerate([record(name="A0"), *types])))
+    assert schema(chain)._walk.is_needed
+    assert process_time() - began < 20
+
+
+def test_a_name_ends_no_type() -> None:
+    inner = record(("x`: int>, y: struct<`z", "int"), name="X")
+    try:
+        sql_type = schema(record(("a", inner))).fields(["a"])["a",].sql_type
+    except NotReadable:
+        return
+    assert sql_type == "struct<`x``: int>, y: struct<``z`: int>"
+
+
 def test_a_schema_that_is_nested_without_end_is_refused() -> None:
     text = '{"type":"array","items":' * 50_000 + '"int"' + "}" * 50_000
     code = (

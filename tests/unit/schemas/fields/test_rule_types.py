@@ -14,6 +14,7 @@ import pytest
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.schemas.fields import rule_types
+from kafka_ferry.schemas.fields.avro import AvroSchema
 from kafka_ferry.schemas.fields.rule_types import with_registry_types
 from tests.support.servers.registries import MemoryRegistry
 
@@ -133,6 +134,25 @@ def test_a_rule_for_protobuf_gets_the_types_of_its_schema_too(
         with_registry_types(a_flow(format=protobuf, drop=["value.email"]))
     # Its records fail one by one.
     with_registry_types(a_flow(set={"value.new": "1"}))
+
+
+def test_a_schema_that_cannot_be_read_stops_no_other_topic(
+    registry: MemoryRegistry, a_flow: MakeFlow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A producer may register any."""
+    registry.add("orders-value", a_schema(n="int"))
+    registry.add("orders.eu-value", "[" * 100_000)
+    registry.add("orders.us-value", a_schema(n={"type": {"type": "int"}}))
+    listed = registry.subjects()
+    # Deleted since the subjects were listed.
+    monkeypatch.setattr(registry, "subjects", lambda: [*listed, "orders.de-value"])
+    with_registry_types(a_flow(where="value.n > 1"))
+
+    def fields(self: AvroSchema, words: object) -> object:
+        raise RecursionError(words)
+
+    monkeypatch.setattr(AvroSchema, "fields", fields)
+    assert with_registry_types(a_flow(where="value.n > 1")).transform[0].types == ()
 
 
 def test_a_library_that_is_missing_is_named_with_the_extra(

@@ -30,7 +30,7 @@ from kafka_ferry.schemas.registered import RegisteredSchema
 ROOT: Final = "_root_.proto"
 """The name of the file of the schema itself, which a registry gives none."""
 _PROTOC_S: Final = 60.0
-# The time that protoc takes grows as the square of some texts' length.
+# The time that protoc takes grows as the square of some texts' length, and a descriptor has more messages than a text.
 _MOST_TEXT: Final = 256 * 1024
 _MOST_ERRORS: Final = 3
 _WARNING: Final = re.compile(r"WARNING:|[IW]\d{4} ")
@@ -68,6 +68,8 @@ class ProtobufFiles:
 
     def _add(self, name: str, schema: RegisteredSchema) -> None:
         try:
+            if len(schema.text) > _MOST_TEXT:
+                raise ValueError(f"its text has more than {_MOST_TEXT:,} characters")
             file = self._decode(schema.text) or self._compile(schema.text)
             file.name = name
             self._import(file.dependency)
@@ -108,8 +110,6 @@ class ProtobufFiles:
         It gets a file's name in place of the text, and is a process of its own: it writes its errors to standard
         error, and a text that it cannot bear ends no task.
         """
-        if len(text) > _MOST_TEXT:
-            raise ValueError(f"its text has more than {_MOST_TEXT:,} characters")
         self._import(_IMPORT.findall(text))
         with tempfile.TemporaryDirectory(prefix="ferry-protoc-") as place:
             folder = Path(place)

@@ -13,8 +13,8 @@ Promises:
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -70,6 +70,7 @@ class ProtobufSchema:
     def __init__(self, schema: RegisteredSchema, references: Iterable[Reference]) -> None:
         self._files = ProtobufFiles(schema, references)
         self._messages: dict[_Indexes, Any] = {}
+        self._declared: dict[_Indexes, Sequence[Any]] = {}
 
     def prefix_size(self, payload: bytes) -> int:
         """See ``RecordSchema``."""
@@ -83,12 +84,11 @@ class ProtobufSchema:
         """
         everywhere = list(_messages(self._files.pool, self._files.root))
         parts = {name for one in everywhere for name in _parts(one)}
-        top = [
-            message
-            for message in everywhere
-            if not message.containing_type and message.full_name not in parts
-        ]
-        inner_messages = [message for message in everywhere if message not in top]
+        top: list[Any] = []
+        inner_messages: list[Any] = []
+        for message in everywhere:
+            is_inner = message.containing_type or message.full_name in parts
+            (inner_messages if is_inner else top).append(message)
         return _merge(inner_messages, words) | _merge(top, words)
 
     def as_json(self, payload: bytes, names: Collection[str]) -> bytes:
@@ -121,9 +121,38 @@ class ProtobufSchema:
         """The message that a record is, and where it begins in the payload."""
         indexes, at = _indexes(payload)
         if indexes not in self._messages:
-            name = _message_name(self._files.root, indexes)
+            name = self._message_name(indexes)
             self._messages[indexes] = self._files.pool.FindMessageTypeByName(name)
         return self._messages[indexes], at
+
+    def _message_name(self, indexes: _Indexes) -> str:
+        """The full name of the message that indexes lead to.
+
+        Clients differ in whether the messages that maps are made of count: where both ways lead to a message, the
+        record is not read, rather than wrongly.
+        """
+        file = self._files.root
+        names, messages = [file.package] if file.package else [], file.message_type
+        for depth, index in enumerate(indexes):
+            declared = self._declared_in(indexes[:depth], messages)
+            matches = {
+                counted[index].name: counted[index]
+                for counted in (messages, declared)
+                if 0 <= index < len(counted) and not counted[index].options.map_entry
+            }
+            if len(matches) != 1:
+                which = " or ".join(matches) or "none"
+                raise NotReadable(f"the indexes {indexes} of its message lead to {which}")
+            ((name, message),) = matches.items()
+            names.append(name)
+            messages = message.nested_type
+        return ".".join(names)
+
+    def _declared_in(self, above: _Indexes, messages: Sequence[Any]) -> Sequence[Any]:
+        """Those of the messages within ``above`` that no map is made of, looked for once, and not for each record."""
+        if above not in self._declared:
+            self._declared[above] = [one for one in messages if not one.options.map_entry]
+        return self._declared[above]
 
 
 def _indexes(payload: bytes) -> tuple[_Indexes, int]:
@@ -142,34 +171,11 @@ def _indexes(payload: bytes) -> tuple[_Indexes, int]:
     return tuple(indexes) or (0,), at
 
 
-def _message_name(file: Any, indexes: _Indexes) -> str:
-    """The full name of the message that indexes lead to.
-
-    Clients differ in whether the messages that maps are made of count: where both ways lead to a message, the
-    record is not read, rather than wrongly.
-    """
-    names, messages = [file.package] if file.package else [], file.message_type
-    for index in indexes:
-        declared = [candidate for candidate in messages if not candidate.options.map_entry]
-        matches = {
-            counted[index].name: counted[index]
-            for counted in (messages, declared)
-            if 0 <= index < len(counted) and not counted[index].options.map_entry
-        }
-        if len(matches) != 1:
-            which = " or ".join(matches) or "none"
-            raise NotReadable(f"the indexes {indexes} of its message lead to {which}")
-        ((name, message),) = matches.items()
-        names.append(name)
-        messages = message.nested_type
-    return ".".join(names)
-
-
 def _messages(pool: Any, file: Any) -> Iterator[Any]:
     """All messages of a file, also within others."""
-    waiting = list(pool.FindFileByName(file.name).message_types_by_name.values())
+    waiting = deque(pool.FindFileByName(file.name).message_types_by_name.values())
     while waiting:
-        message = waiting.pop(0)
+        message = waiting.popleft()
         if not message.GetOptions().map_entry:
             yield message
             waiting += message.nested_types

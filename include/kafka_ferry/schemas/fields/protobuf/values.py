@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from google.protobuf.descriptor import FieldDescriptor
 
-from kafka_ferry.schemas.fields.limits import Budget, record_budget, schema_budget
-from kafka_ferry.schemas.fields.record_schema import TEXT, NotReadable
+from kafka_ferry.schemas.fields.limits import MOST_NESTED, Budget, record_budget, schema_budget
+from kafka_ferry.schemas.fields.record_schema import TEXT, NotReadable, quoted_name
 
 _F: Final = FieldDescriptor
 TIMESTAMP: Final = "google.protobuf.Timestamp"
@@ -97,8 +97,13 @@ def _type_of_one(field: Any, above: frozenset[str], budget: Budget) -> str:
         return "timestamp"
     if message.full_name in above:
         return TEXT
+    if len(above) >= MOST_NESTED:
+        raise NotReadable(f"its schema is nested deeper than {MOST_NESTED}")
     above |= {message.full_name}
-    fields = (f"`{member.name}`: {_sql_type(member, above, budget)}" for member in message.fields)
+    fields = (
+        f"{quoted_name(member.name)}: {_sql_type(member, above, budget)}"
+        for member in message.fields
+    )
     return f"struct<{', '.join(fields)}>"
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
+from itertools import pairwise
 from random import Random
 from time import process_time
 from typing import Any
 
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -337,6 +340,34 @@ def test_a_text_of_which_protoc_would_make_something_for_minutes_is_no_schema() 
     with pytest.raises(NotReadable, match="its text has more than"):
         ProtobufSchema(RegisteredSchema(SchemaVersion("s", 1), 1, text, "PROTOBUF"), [])
     assert process_time() - began < 5
+
+
+def described(*messages: str, inner: bool = False) -> ProtobufSchema:
+    """A schema that is registered as its descriptor, of messages that refer to the next one each."""
+    file = FileDescriptorProto(name="x", syntax="proto3")
+    for name, following in pairwise((*messages, messages[0])):
+        message = file.message_type.add(name=name)
+        if inner:
+            message.field.add(name="a", number=1, type=11, label=1, type_name=f".{following}")
+    text = b64encode(file.SerializeToString()).decode()
+    return ProtobufSchema(RegisteredSchema(SchemaVersion("s", 1), 1, text, "PROTOBUF"), [])
+
+
+def test_many_messages_take_no_longer_than_their_number_explains() -> None:
+    many = described(*(f"M{number}" for number in range(15_000)))
+    began = process_time()
+    assert many.fields(["a"]) == {}
+    for _ in range(1_000):
+        with pytest.raises(NotReadable, match="lead to none"):
+            many.as_json(b"\2\xfe\xff\x7f", ["a"])
+    assert process_time() - began < 10
+    with pytest.raises(NotReadable, match="more than 262,144 characters"):
+        described(*(f"M{number}" for number in range(30_000)))
+
+
+def test_messages_within_each_other_without_an_end_are_text() -> None:
+    deep = described(*(f"M{number}" for number in range(1_000)), inner=True)
+    assert deep.fields(["a"])["a",].sql_type == "string"
 
 
 def test_a_record_is_not_spread_by_the_fields_that_it_lacks() -> None:

@@ -18,6 +18,7 @@ from kafka_ferry.config.files.places import (
 )
 from kafka_ferry.config.flow import Flow
 from kafka_ferry.config.permissions import check_flow
+from kafka_ferry.config.types.name_filter import patterns_of_file
 from kafka_ferry.config.types.problems import (
     WHOLE_FILE,
     Problem,
@@ -62,7 +63,7 @@ def _parse(
 ) -> tuple[Flow, ...]:
     file, content, suffix = _content(path)
     places = properties_places if suffix == ".properties" else yaml_places
-    with _for_itself(file), locate_problems(file, lambda: places(content)):
+    with _for_itself(file), patterns_of_file(), locate_problems(file, lambda: places(content)):
         if suffix == ".properties":
             return _require_permission(mm2_properties.parse_flows(content, file, clusters, name))
         if clusters:

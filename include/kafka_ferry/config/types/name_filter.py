@@ -9,7 +9,9 @@ any character, as they do in MirrorMaker 2.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import InitVar, dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -22,9 +24,14 @@ from kafka_ferry.errors import ConfigError, InputError
 _DOT_IS_ALL: Final = "(?s)"
 _IN_BRACKETS: Final = regex.compile(r"\[[^\[\]]*\]")
 _NAME_ALONE: Final = regex.compile(r"[A-Za-z0-9._-]*+")
+_NAMES_ALONE: Final = regex.compile(r"[A-Za-z0-9._|-]*+")
 _NAME_WEIGHT: Final = 5
 # A second or two of a DAG processor that reads all flows.
 _HEAVIEST: Final = 100_000
+# What a dot, which stands for all but the ends of lines, takes beside other characters.
+_DOT_WEIGHT: Final = 7
+# Of all patterns of a file: some seconds.
+_HEAVIEST_FILE: Final = 500_000
 # How many patterns a reason lists.
 _LISTED: Final = 5
 _COMMENT: Final = regex.compile(r"[#\s]")
@@ -59,6 +66,32 @@ def split_list(text: str) -> tuple[str, ...]:
     return tuple(item for item in map(str.strip, text.split(",")) if item)
 
 
+_left: ContextVar[list[float] | None] = ContextVar("left", default=None)
+
+
+@contextmanager
+def patterns_of_file() -> Iterator[None]:
+    """Compile no more in the body than the patterns of one file may come to: there may be any number of lists."""
+    token = _left.set([_HEAVIEST_FILE])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+def _spend(text: str) -> None:
+    """Raise ``PatternError`` where what is compiled of a file takes too long together."""
+    left = _left.get()
+    if left is None:
+        return
+    weight = 1 / _NAME_WEIGHT if _NAMES_ALONE.fullmatch(text) else 1.0
+    left[0] -= weight * len(text) + _DOT_WEIGHT * text.count(".")
+    if left[0] < 0:
+        raise PatternError(
+            "the patterns of this file take too long to compile together: shorten them, or divide the file"
+        )
+
+
 class NamePatterns:
     """A compiled expression that takes little time for many names, or says that it does not.
 
@@ -67,6 +100,7 @@ class NamePatterns:
     """
 
     def __init__(self, text: str) -> None:
+        _spend(text)
         # Version 1 has nested sets and intersections.
         self._compile = regex.compile(translate_regex(text), regex.VERSION1)
         self._text = text
@@ -125,6 +159,8 @@ def compile_patterns(patterns: Sequence[str]) -> NamePatterns:
     joined = "|".join(patterns)
     try:
         return _compile(joined)
+    except PatternError:
+        raise
     except ValueError:
         culprit, error = _first_invalid(patterns)
         if isinstance(error, NotTranslated):

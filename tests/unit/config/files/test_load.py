@@ -1,5 +1,7 @@
+import json
 from collections.abc import Callable
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -171,6 +173,23 @@ def test_a_file_that_takes_its_reader_by_surprise_fails_for_itself(
     with pytest.raises(ConfigError) as caught:
         load_flows(file)
     assert str(caught.value) == f"{file}: file: cannot be read (RecursionError)"
+
+
+def test_the_patterns_of_a_file_take_some_seconds_together(tmp_path: Path) -> None:
+    """Each list of them has a limit, and a file has any number of lists."""
+    file = yaml_file(tmp_path)
+    text = file.read_text()
+    for pattern in ("(a|b)" * 15_000, "." * 90_000):
+        rules = [{"topics": [f"x{number}{pattern}"], "where": "true"} for number in range(40)]
+        file.write_text(f"{text}\ntransform: {json.dumps(rules)}\n")
+        began = process_time()
+        with pytest.raises(ConfigError, match="the patterns of this file take too long"):
+            load_flow(file)
+        assert process_time() - began < 30
+    names = [f"team-{number:05d}.orders" for number in range(10_000)]
+    rules = [{"topics": names[at : at + 100], "where": "true"} for at in range(0, 10_000, 100)]
+    file.write_text(f"{text}\ntransform: {json.dumps(rules)}\n")
+    assert len(load_flow(file).transform) == 100
 
 
 def test_a_properties_file_with_what_no_text_can_hold_is_refused(tmp_path: Path) -> None:

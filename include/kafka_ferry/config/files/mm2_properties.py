@@ -52,6 +52,7 @@ _MOST_FLOWS: Final = 500
 _MOST_CLUSTERS: Final = 500
 # For a wrong one, the most similar right one is looked for: some take a millisecond each.
 _MOST_KEYS: Final = 10_000
+_MOST_OF_SCOPE: Final = 1_000
 _HEARTBEATS: Final = "emit.heartbeats.enabled"
 _NO_FLOW: Final = (
     "MirrorMaker 2 writes heartbeats for clusters without a flow between them, and here only a flow does: "
@@ -97,6 +98,12 @@ def parse_flows(
         reason = f"lists {len(aliases):,} clusters, and a file may have {_MOST_CLUSTERS}"
         raise config_error(file, Problem("clusters", reason, "Divide it into several files."))
     settings, unknown = sort_by_scope(raw, aliases)
+    for scope in settings.values.keys() | settings.ignored.keys():
+        # Each flow has those of its clusters, and those without one.
+        size = max(len(settings.values[scope]), len(settings.ignored[scope]))
+        if size > _MOST_OF_SCOPE:
+            reason = f"has {size:,} keys, and may have {_MOST_OF_SCOPE:,}"
+            raise config_error(file, Problem(scope.rstrip(".") or WHOLE_FILE, reason))
     unknown = [_explain_blank(problem, raw) for problem in unknown]
     problems += unknown
     settings.ignored[""] += properties_twins(content)

@@ -438,6 +438,12 @@ def test_a_wrong_value_is_reported_under_the_key_that_holds_it(
             "file",
             "has 10,031 keys, and may have 10,000",
         ),
+        # Each of a cluster's flows has them.
+        (
+            "\n".join(f"c3.consumer.x{n} = 1" for n in range(1_000)),
+            "c3",
+            "has 1,001 keys, and may have 1,000",
+        ),
     ],
 )
 def test_a_file_of_too_much_is_refused_before_it_is_read(

@@ -1,3 +1,5 @@
+from time import process_time
+
 import pytest
 
 from kafka_ferry.config.files.mm2_scopes import sort_by_scope
@@ -62,3 +64,13 @@ def test_a_key_without_a_meaning_is_a_problem(key: str, reason: str, advice: str
 def test_a_flow_from_a_cluster_to_itself_is_no_flow() -> None:
     _, (problem,) = sort_by_scope({"a->a.enabled": "true"}, ALIASES)
     assert problem.key == "a->a.enabled"
+
+
+def test_many_keys_of_many_clusters_take_no_longer_than_their_number_explains() -> None:
+    aliases = [f"c{number}" for number in range(500)]
+    known = {f"c0.consumer.x{number}": "1" for number in range(5_000)}
+    unknown = {f"topix.{number}.one": "1" for number in range(5_000)}
+    began = process_time()
+    settings, problems = sort_by_scope(known | unknown, aliases)
+    assert process_time() - began < 10
+    assert len(settings.values["c0."]) == len(problems) == 5_000

@@ -23,8 +23,8 @@ from tests.simulation.brokers.cluster import SimCluster
 from tests.simulation.brokers.connection import Network
 from tests.simulation.case import Case
 from tests.simulation.environment import Spark, simulated
-from tests.simulation.oracles import BESIDE, Oracles, Wrong
-from tests.simulation.questions import ask
+from tests.simulation.oracles.questions import ask
+from tests.simulation.oracles.runs import BESIDE, Oracles, Wrong
 from tests.simulation.world import Endless, Killed, Process
 
 _SHM: Final = Path("/dev/shm")

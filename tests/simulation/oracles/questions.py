@@ -19,7 +19,7 @@ from kafka_ferry.runs.failover.failover import failover
 from kafka_ferry.runs.publish.lag import readable_lag
 from kafka_ferry.runs.where import Whereabouts, where
 from tests.simulation.brokers.cluster import SimCluster
-from tests.simulation.oracles import Oracles
+from tests.simulation.oracles.runs import Oracles
 from tests.simulation.workload import GROUP
 from tests.simulation.world import Killed, Process
 

@@ -145,7 +145,7 @@ class Case:
             rng.choice((700, 1_048_576, 1_048_576)),
             rng.random() < 0.25,
             rng.choice((2, 8, 8)),
-            rng.random() < 0.25,
+            rng.random() < 0.15,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -21,6 +22,9 @@ _PROBE_MS: Final = 2_000
 _AT_ONCE: Final = 16
 # No cluster has more, and one that says so could keep the step busy for hours.
 _MOST: Final = 256
+_OVER_TLS: Final = frozenset({"SSL", "SASL_SSL"})
+# A Kafka broker takes it for the size of a request that is too large, and closes the connection.
+_WEB_REQUEST: Final = b"HEAD / HTTP/1.0\r\n\r\n"
 
 _Address = tuple[str, int]
 
@@ -48,22 +52,65 @@ def silent_brokers(cluster: Cluster) -> list[str]:
             } - known_to.keys()
             left = set(sorted(unprobed)[: _MOST - len(known_to)])
         silent = sorted(address for address, known in known_to.items() if known is None)
-        symptoms = pool.map(_symptom, silent)
+        symptoms = pool.map(partial(_symptom, settings), silent)
     return [
         f"{excerpt(f'{host}:{port}')}{symptom}"
         for (host, port), symptom in zip(silent, symptoms, strict=True)
     ]
 
 
-def _symptom(address: _Address) -> str:
+def _symptom(settings: Mapping[str, Any], address: _Address) -> str:
     """What is said of a host without an address, or of a port that something listens on; "" for nothing."""
     try:
         with socket.create_connection(address, _PROBE_MS / 1000):
-            return " (it accepts connections, and does not answer as a Kafka broker)"
+            pass
     except (socket.gaierror, ValueError):
         return " (this machine cannot resolve the name; is it the one that advertised.listeners should give?)"
     except OSError:
         return ""
+    return f" ({_listener(settings, address)})"
+
+
+def _listener(settings: Mapping[str, Any], address: _Address) -> str:
+    """What listens on a port that does not answer as a broker does under these settings."""
+    if settings.get("security_protocol") in _OVER_TLS:
+        if _is_plain_broker(settings, address):
+            return "this port of a Kafka broker speaks no TLS: security.protocol says that it does"
+    elif _speaks_tls(address):
+        return "this port speaks TLS: security.protocol says that it does not"
+    if _is_web_server(address):
+        return "a web server listens there, and no Kafka broker"
+    return "it accepts connections, and does not answer as a Kafka broker"
+
+
+def _is_plain_broker(settings: Mapping[str, Any], address: _Address) -> bool:
+    """Whether a broker answers without TLS; it is asked before any login, so no secret is sent."""
+    try:
+        Connection(*address, {**settings, "security_protocol": "PLAINTEXT"}).close()
+    except FerryError:
+        return False
+    return True
+
+
+def _speaks_tls(address: _Address) -> bool:
+    try:
+        with socket.create_connection(address, _PROBE_MS / 1000) as plain:
+            # Without an authority no certificate is trusted.
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_socket(plain, server_hostname=address[0])
+    except ssl.SSLCertVerificationError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _is_web_server(address: _Address) -> bool:
+    try:
+        with socket.create_connection(address, _PROBE_MS / 1000) as plain:
+            plain.sendall(_WEB_REQUEST)
+            return plain.recv(len(b"HTTP/")).startswith(b"HTTP")
+    except OSError:
+        return False
 
 
 def _brokers_known_to(settings: Mapping[str, Any], address: _Address) -> set[_Address] | None:

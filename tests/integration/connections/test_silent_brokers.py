@@ -6,6 +6,7 @@ import socket
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -16,12 +17,14 @@ from kafka_ferry.wire.silent_brokers import silent_brokers
 from kafka_sandbox.broker import HOST, free_port
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
+from kafka_sandbox.logins.secure import Authority
 from tests.faults.sides import frozen
 from tests.support.brokers.leaders import leaders
 from tests.support.records.builders import create_topic, produce
 from tests.support.records.histories import named
 from tests.support.runs.flows import copy_now, copy_planned, make_flow, plan_now
 from tests.support.runs.pair import Pair
+from tests.support.servers.http_server import QuietHandler, http_server
 
 
 def test_a_broker_that_is_gone_or_silent_is_told_from_one_that_answers(
@@ -34,6 +37,30 @@ def test_a_broker_that_is_gone_or_silent_is_told_from_one_that_answers(
         cluster = Cluster(alias="a", properties={"bootstrap.servers": servers})
         mute_symptom = f"{silent} (it accepts connections, and does not answer as a Kafka broker)"
         assert set(silent_brokers(cluster)) == {gone, mute_symptom}
+
+
+def test_a_port_of_another_kind_than_the_flow_says_is_told_as_what_it_is(
+    primary: KafkaCluster,
+) -> None:
+    over_tls = {"security.protocol": "SSL"}
+    with (
+        http_server(QuietHandler) as web,
+        http_server(QuietHandler, Authority("root").issue("localhost")) as web_by_tls,
+    ):
+        ports = [urlsplit(url).netloc for url in (web, web_by_tls)]
+        cases = (
+            (
+                primary.bootstrap.split(",")[0],
+                over_tls,
+                "this port of a Kafka broker speaks no TLS",
+            ),
+            (ports[1], {}, "this port speaks TLS"),
+            (ports[0], {}, "a web server listens there"),
+        )
+        for address, properties, words in cases:
+            cluster = Cluster(alias="a", properties={"bootstrap.servers": address, **properties})
+            (told,) = silent_brokers(cluster)
+            assert told.startswith(f"{address} ({words}")
 
 
 @pytest.mark.long

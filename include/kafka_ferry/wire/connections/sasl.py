@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -65,7 +65,7 @@ def log_in(call: Callable[[Any], Any], address: str, host: str, settings: Mappin
     if handshake.error_code:
         raise AccessDenied(
             f"{address} does not offer the SASL mechanism {name}.",
-            advice=f"It offers: {excerpt(', '.join(handshake.mechanisms))}. Check sasl.mechanism.",
+            advice=_advice_on(handshake.mechanisms),
         )
     if token:
         return _show_token(call, address, settings[OAUTH_LOGIN], token)
@@ -79,6 +79,13 @@ def log_in(call: Callable[[Any], Any], address: str, host: str, settings: Mappin
         mechanism = _Scram(mechanism, address, name)
     advice = _TOKEN_ADVICE if is_token else _PASSWORD_ADVICE
     return _prove(call, address, mechanism, name, advice)
+
+
+def _advice_on(offered: Sequence[str]) -> str:
+    """What to check where a broker offers other mechanisms than the client's; none where its port has no login."""
+    if not offered:
+        return "It takes no login on this port. Check security.protocol, and the port in bootstrap.servers."
+    return f"It offers: {excerpt(', '.join(offered))}. Check sasl.mechanism."
 
 
 def initial_response(token: AccessToken, extensions: Mapping[str, str]) -> bytes:

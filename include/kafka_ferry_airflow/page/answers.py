@@ -28,7 +28,10 @@ _LISTED: Final = 200
 
 
 def flow_answer(
-    flow: Flow, dag: DagState | None, history: Sequence[RunSummary] | None = None
+    flow: Flow,
+    dag: DagState | None,
+    missing_pool: str = "",
+    history: Sequence[RunSummary] | None = None,
 ) -> dict[str, Any]:
     """A flow in the list of all flows; its ``history`` is read unless it is given."""
     if history is None:
@@ -43,6 +46,7 @@ def flow_answer(
         "target": flow.target.alias,
         "dag_id": dag_id_of(flow.slug),
         "dag": asdict(dag) if dag else None,
+        "missing_pool": missing_pool,
         "status": _status(last, dag),
         "activity": dag.latest.state if dag and dag.latest and dag.latest.goes_on else None,
         "last": flat_values(last) if last else None,
@@ -83,7 +87,15 @@ def _outcome(summary: RunSummary | None, known: DagRunState | None) -> str:
     return "dry run" if known.is_dry else "not proved"
 
 
-def details_answer(flow: Flow, dag: DagState | None) -> dict[str, Any]:
+def no_pool(pool: str) -> str:
+    """What a pool that Airflow does not have means for a flow's runs."""
+    return (
+        f"Airflow has no pool {pool!r}: the tasks mirror and verify stay scheduled until there is one. "
+        "Create it (Admin, Pools)."
+    )
+
+
+def details_answer(flow: Flow, dag: DagState | None, missing_pool: str = "") -> dict[str, Any]:
     """A flow on a page of its own."""
     showing = FlowViews(flow)
     topics = showing.topics()
@@ -93,7 +105,8 @@ def details_answer(flow: Flow, dag: DagState | None) -> dict[str, Any]:
     report = showing.report(last.run) if last else None
     latest = _unpublished(last, dag)
     of_latest = _failure(showing, latest.run) if latest and latest.state == "failed" else []
-    return flow_answer(flow, dag) | {
+    waits = [_kind("No pool", "failed", [no_pool(missing_pool)])] if missing_pool else []
+    return flow_answer(flow, dag, missing_pool) | {
         "topics": list(flow.topics),
         "topics_exclude": list(flow.topics_exclude),
         "file": flow.file,
@@ -110,7 +123,7 @@ def details_answer(flow: Flow, dag: DagState | None) -> dict[str, Any]:
             "lost": sum(topic.lost for topic in topics),
         },
         "reasons": _count_left_out(showing.partitions()),
-        "attention": [*of_latest, *(attention(report) if report else ())],
+        "attention": [*waits, *of_latest, *(attention(report) if report else ())],
     }
 
 

@@ -36,6 +36,7 @@ from kafka_ferry_airflow.page.answers import (
     flow_answer,
     group_counts,
     history_answer,
+    no_pool,
     partition_counts,
     record_answer,
     run_answer,
@@ -162,23 +163,29 @@ def _flows(
     readable = flows.keys() & dags
     states = dag_states(session, readable)
     problems = [str(problem) for problem in flow_files.problems]
-    problems += _missing_pools(session, [flows[id_] for id_ in sorted(readable)], files)
+    pools = _lacking_pools(session, [flows[id_] for id_ in sorted(readable)], files)
+    problems += [
+        f"{flow.file}: pool: {no_pool(pools[flow.slug])}"
+        for flow in (flows[id_] for id_ in sorted(readable))
+        if flow.slug in pools
+    ]
     rows = []
     # All at once: the page waits for the slowest of the stores, and for none beyond the deadline.
     histories = {id_: begin(flows[id_], FlowViews.history) for id_ in readable}
     for dag_id in sorted(readable):
         flow, state = flows[dag_id], states.get(dag_id)
+        pool = pools.get(flow.slug, "")
         try:
-            rows.append(flow_answer(flow, state, history=histories[dag_id]()))
+            rows.append(flow_answer(flow, state, pool, history=histories[dag_id]()))
         except StoreSilent as error:
             problems.append(f"{flow.file}: state.dir: {error}")
-            rows.append(flow_answer(flow, state, history=()))
+            rows.append(flow_answer(flow, state, pool, history=()))
         except Exception as error:
             # A state folder that is missing, or may not be read, hides no other flow.
             _LOG.exception("The files of the runs of %s cannot be read.", flow.name)
             reason = f"the files of its runs in {flow.state_path} cannot be read"
             problems.append(f"{flow.file}: state.dir: {reason} ({type(error).__name__})")
-            rows.append(flow_answer(flow, state, history=()))
+            rows.append(flow_answer(flow, state, pool, history=()))
     return {
         "flows": rows,
         "problems": problems if sees_problems else [],
@@ -186,22 +193,18 @@ def _flows(
     }
 
 
-def _missing_pools(session: SessionDep, flows: Sequence[Flow], files: FlowFiles) -> list[str]:
-    """A sentence for each flow whose Spark jobs would wait for ever for a pool that there is not."""
-    pools = [(flow, pool_of(flow, files.project)) for flow in flows]
-    missing = missing_pools(session, {pool for _, pool in pools if not is_made(pool)})
-    return [
-        f"{flow.file}: pool: Airflow has no pool {pool!r}: the tasks mirror and verify stay scheduled until there is "
-        "one. Create it (Admin, Pools)."
-        for flow, pool in pools
-        if pool in missing
-    ]
+def _lacking_pools(session: SessionDep, flows: Sequence[Flow], files: FlowFiles) -> dict[str, str]:
+    """By the slug of each flow whose Spark jobs would wait for ever: the pool that Airflow does not have."""
+    pools = {flow.slug: pool_of(flow, files.project) for flow in flows}
+    missing = missing_pools(session, {pool for pool in pools.values() if not is_made(pool)})
+    return {slug: pool for slug, pool in pools.items() if pool in missing}
 
 
-def _flow(flow: ReadableFlow, session: SessionDep) -> dict[str, Any]:
+def _flow(flow: ReadableFlow, files: Files, session: SessionDep) -> dict[str, Any]:
     dag_id = dag_id_of(flow.slug)
     state = dag_states(session, [dag_id]).get(dag_id)
-    return stored(flow, lambda _: details_answer(flow, state))
+    pool = _lacking_pools(session, [flow], files).get(flow.slug, "")
+    return stored(flow, lambda _: details_answer(flow, state, pool))
 
 
 def _topics(flow: ReadableFlow, asked: AskedPart) -> dict[str, Any]:

@@ -15,7 +15,7 @@ const LATE_MS = 5 * 60 * 1000;
 export const isOverdue = ({ dag, activity }) => Boolean(dag?.next_run_at && !dag.paused && !dag.question && !activity && dag.next_run_at < Date.now() - LATE_MS);
 
 export const needsAttention = (flow) =>
-  ["failed", "warning"].includes(paletteOf(flow.status)) || Boolean(flow.last?.lost || flow.last?.drifts || flow.dag?.question) || isOverdue(flow);
+  ["failed", "warning"].includes(paletteOf(flow.status)) || Boolean(flow.last?.lost || flow.last?.drifts || flow.dag?.question || flow.missing_pool) || isOverdue(flow);
 
 /** A run that waits for a person, and since when. */
 export const Approval = ({ flow }) => {
@@ -33,6 +33,7 @@ const COLUMNS = [
     flow.current ? h(Below, null, `lag ${brief(flow.current.records_behind)}, verified until `, h(VerifiedUntil, { current: flow.current })) : null) },
   { key: "status", title: "State", show: (flow) => h(C.HStack, { gap: 1, flexWrap: { base: "wrap", md: "nowrap" } }, h(State, { state: flow.status }), flow.dag?.question ? h(Approval, { flow }) : flow.activity ? h(State, { state: flow.activity }) : null,
     isOverdue(flow) ? h(State, { state: "overdue" }) : null,
+    flow.missing_pool ? h(State, { state: "no pool" }) : null,
     flow.dag?.paused ? h(C.Badge, { variant: "outline", borderRadius: "full" }, "paused") : null) },
   { key: "behind", title: "Lag", end: true, hideBelow: "md", show: (flow) => h(Count, { value: flow.current?.records_behind }) },
   { key: "seconds", title: "Lag, time", end: true, hideBelow: "md", show: (flow) => duration(flow.current?.seconds_behind) },
@@ -95,8 +96,8 @@ const Nothing = ({ folder }) =>
     folder ? ["Write a file that says which cluster is copied to which one, and put it into ", h(C.Code, { key: "folder" }, folder), ". The mirror appears here, and as a DAG, within a minute."]
       : "There is no mirror whose DAG you may read.");
 
-/** Files that hold no valid flow: for users who may see import errors. */
+/** Files that hold no valid flow, or name what there is not: for users who may see import errors. */
 export const Problems = ({ problems }) =>
   problems.length ? h(C.Alert.Root, { status: "error", role: "alert", mb: 3, alignItems: "flex-start" }, h(Shape, { name: "alert", mt: 0.5 }),
-    h(C.Alert.Content, null, h(C.Alert.Title, null, `${count(problems.length, "file")} of mirrors cannot be read`),
+    h(C.Alert.Content, null, h(C.Alert.Title, null, `${count(problems.length, "problem")} with the files of mirrors`),
       h(C.Alert.Description, null, problems.map((problem) => h(C.Text, { key: problem, overflowWrap: "anywhere" }, problem))))) : null;

@@ -35,7 +35,7 @@ const Way = ({ flow, topic, partition }) =>
     topic ? (partition ? h(Place, { to: { flow: flow.slug, tab: "offsets", of: topic } }, topic) : h(C.Span, null, topic)) : null,
     partition ? h(C.Span, null, `/ partition ${partition}`) : null);
 
-/** The equation below the picture; backfills read offsets that are in it already. */
+/** The equation below the picture; what backfills read may be in it already. */
 function Sums({ bars }) {
   const own = bars.filter((bar) => !bar.backfill);
   const sum = (of) => own.reduce((so, bar) => so + of(bar), 0);
@@ -47,7 +47,7 @@ function Sums({ bars }) {
   return h(C.Text, { fontSize: "sm", mt: 3 },
     `${number(sum((bar) => bar.offsets))} source offsets = ${[`${number(sum((bar) => bar.copied))} copied`, ...parts].join(" + ")}.`,
     rewinds ? h(C.Span, { color: "failed.fg" }, ` The source's log was truncated ${count(rewinds, "time")} below what had been copied (${number(sum((bar) => bar.rewound))} offsets).`) : null,
-    backfills ? ` ${count(backfills, "backfill")} read some of them again.` : null);
+    backfills ? ` What ${count(backfills, "backfill")} read is not in this sum.` : null);
 }
 
 const SUMS = [

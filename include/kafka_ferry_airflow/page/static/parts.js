@@ -6,7 +6,7 @@ import { NOTHING, ago, at, brief, count, number } from "./format.js";
 const PALETTES = {
   verified: "success", success: "success", running: "running", queued: "queued", failed: "failed",
   incomplete: "failed", refused: "failed", "not applied": "warning", "groups not synced": "warning",
-  "not verified": "warning", "not proved": "warning", "awaiting approval": "warning", overdue: "warning", "never run": "none", held: "warning", written: "success", skipped: "skipped",
+  "not verified": "warning", "not proved": "warning", "awaiting approval": "warning", overdue: "warning", "no pool": "failed", "never run": "none", held: "warning", written: "success", skipped: "skipped",
 };
 export const paletteOf = (state) => PALETTES[state] ?? "none";
 

@@ -8,6 +8,7 @@ import { Names } from "./flows.js";
 import { ApiTable } from "./table.js";
 
 const REFRESH_S = 10;
+const GOES_ON = ["queued", "running"];
 
 export function Run({ slug, run }) {
   const { data: flow, error: noFlow } = useApi(api(slug));
@@ -38,7 +39,7 @@ function Head({ flow, run, data }) {
       h(C.HStack, { gap: 2, flexWrap: "wrap" },
         dagRun ? h(C.Button, { asChild: true, variant: "outline" }, h(Inside, { to: `/dags/${flow.dag_id}/runs/${encodeURIComponent(run)}`, color: "fg" }, "Dag run")) : null,
         data.has_report ? h(C.Button, { asChild: true, variant: "outline" }, h(Outside, { path: `${api(flow.slug, "runs", run)}/report`, color: "fg" }, "Report")) : null)),
-    h(C.Text, { color: "fg.muted", mb: asked ? 1 : 4 }, summary?.headline ?? (dagRun ? "This run has published no report" : ""),
+    h(C.Text, { color: "fg.muted", mb: asked ? 1 : 4 }, summary?.headline ?? (dagRun ? (GOES_ON.includes(dagRun.state) ? "This run has not ended" : "This run has published no report") : ""),
       ended ? h(C.Span, null, "; ended ", h(When, { ms: ended, quiet: true })) : null),
     asked ? h(C.Text, { mb: 4 }, asked) : null,
     h(Stats, null,
@@ -125,4 +126,4 @@ const said = (counts) => {
 const Ranges = ({ slug, run }) =>
   h(ApiTable, { path: `${api(slug, "runs", run)}/ranges`, noun: "range", columns: WIDE, pre: "range-", refresh: 4 * REFRESH_S,
     keyOf: (row) => `${row.topic} ${row.partition} ${row.start}`,
-    empty: h(C.Text, { color: "fg.muted", role: "status" }, "This run has copied nothing: there was nothing new, or it has not begun to copy.") });
+    empty: h(C.Text, { color: "fg.muted", role: "status" }, "This run has copied nothing.") });

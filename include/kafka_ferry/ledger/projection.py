@@ -22,7 +22,7 @@ from kafka_ferry.ledger.claims import CLAIMED, EntryClaim, claim_of, claims_in
 from kafka_ferry.ledger.record import Entry, LedgerError
 from kafka_ferry.ledger.rows import SCHEMA, rows_of
 from kafka_ferry.ledger.synced import DAMAGE, stored_end
-from kafka_ferry.ledger.table_files import TableFiles, TablePart
+from kafka_ferry.ledger.table_files import TableFiles, TablePart, holds_files
 from kafka_ferry.ledger.topic import read_ledger
 from kafka_ferry.state import StateFolder
 
@@ -98,6 +98,7 @@ class Projection:
                 "The table of the ledger %s disagrees with the topic: it is recreated.", topic
             )
             self._folder.delete(self._folder.names())
+            self._files.forget_held()
             self._complete_to, self._last_read = 0, None
             return self._project()
 
@@ -118,7 +119,7 @@ class Projection:
         self._complete_to = following
         if following > begin:
             self._parts = self._files.parts()
-        if len(self._parts) >= _MERGE_AT:
+        if len(self._parts) >= _MERGE_AT and not holds_files():
             self._merge()
         return following
 

@@ -34,6 +34,7 @@ from kafka_ferry.ledger.synced import (
     stored_name,
     stored_synced,
 )
+from kafka_ferry.ledger.table_files import holds_files
 from kafka_ferry.ledger.topic import entries_with_producers
 from kafka_ferry.model.changes import ACCESS_KINDS, Applied
 from kafka_ferry.model.cluster_state import Mark, Topic
@@ -277,7 +278,7 @@ class LedgerTable(Projection):
         later = (pc.field("type") == "groups") & (pc.field("ledger_offset") >= since)
         entries = self.read(later, ["groups"])["groups"].to_pylist()
         fold_synced(synced, entries)
-        if sum(map(len, entries)) > _FOLD_AT_BYTES:
+        if sum(map(len, entries)) > _FOLD_AT_BYTES and not holds_files():
             store_synced(self._folder, end, synced)
         return synced
 

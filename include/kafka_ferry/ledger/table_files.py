@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -12,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from kafka_ferry.errors import StateUnwritable
 from kafka_ferry.ledger.rows import SCHEMA
 from kafka_ferry.ledger.synced import DAMAGE, require_own_file, write_own_table
 from kafka_ferry.state import StateFolder
@@ -22,7 +26,27 @@ from kafka_ferry.state import StateFolder
 _SMALL_BYTES: Final = 64 * 1024
 # What is asked once for each of many partitions would otherwise make the list long, and each look at it.
 _KEPT_ANSWERS: Final = 128
+_holds: ContextVar[bool] = ContextVar("holds", default=False)
+log = logging.getLogger(__name__)
 _NAME: Final = re.compile(r"([0-9]{20})-([0-9]{20})\.parquet")
+
+
+@contextmanager
+def held_if_unwritable() -> Iterator[None]:
+    """In the body, files that the state folder does not take are held in memory, and none are merged.
+
+    For a command that reads alone: a full disk, or a folder of another user, must not stop it in an emergency.
+    """
+    token = _holds.set(True)
+    try:
+        yield
+    finally:
+        _holds.reset(token)
+
+
+def holds_files() -> bool:
+    """Whether the caller is in the body of ``held_if_unwritable``."""
+    return _holds.get()
 
 
 class TablePart(NamedTuple):
@@ -54,6 +78,7 @@ class TableFiles:
 
     def __init__(self, folder: StateFolder) -> None:
         self._folder = folder
+        self._held: dict[str, bytes] = {}
         self._small: dict[TablePart, pa.Table] = {}
         self._joined: dict[tuple[TablePart, ...], pa.Table] = {}
         self._answered: tuple[TablePart, ...] = ()
@@ -130,11 +155,24 @@ class TableFiles:
         sink, name = pa.BufferOutputStream(), f"{first:020d}-{following:020d}.parquet"
         is_small = rows.nbytes <= _SMALL_BYTES
         write_own_table(rows, sink, compression="none" if is_small else "zstd")
-        self._folder.write(name, sink.getvalue().to_pybytes())
+        content = sink.getvalue().to_pybytes()
+        try:
+            self._folder.write(name, content)
+        except StateUnwritable as error:
+            if not holds_files():
+                raise
+            if not self._held:
+                log.warning("%s What is new in the ledger is held in memory.", error.message)
+            self._held[name] = content
         return name
+
+    def forget_held(self) -> None:
+        """Give up what is held in memory alone."""
+        self._held.clear()
 
     def _stamps(self) -> dict[str, tuple[int, int]]:
         stamps = self._folder.stamps(".parquet")
+        stamps |= {name: (0, len(content)) for name, content in self._held.items()}
         return {name: stamp for name, stamp in stamps.items() if _NAME.fullmatch(name)}
 
     def _rows_of_small(self, parts: tuple[TablePart, ...]) -> pa.Table:
@@ -146,9 +184,13 @@ class TableFiles:
             self._joined = {parts: joined.combine_chunks()}
         return self._joined[parts]
 
+    def _open(self, name: str) -> pa.NativeFile:
+        content = self._held.get(name)
+        return self._folder.open_parquet(name) if content is None else pa.BufferReader(content)
+
     def _all_rows_of(self, part: TablePart) -> pa.Table:
         """As ``_rows_of``, without what makes large files faster and small ones slower."""
-        file = self._folder.open_parquet(part.name)
+        file = self._open(part.name)
         parquet = pq.ParquetFile(file, page_checksum_verification=True)
         require_own_file(parquet.metadata, part.size, SCHEMA)
         rows = parquet.read(use_threads=False)
@@ -163,7 +205,7 @@ class TableFiles:
         columns: list[str] | None = None,
     ) -> pa.Table:
         wanted = pc.field("ledger_offset") >= part.start
-        file = self._folder.open_parquet(part.name)
+        file = self._open(part.name)
         require_own_file(pq.read_metadata(file), part.size, SCHEMA)
         return pq.read_table(
             file,

@@ -20,6 +20,7 @@ from kafka_ferry.ledger.queries.copied_ranges import (
     ranges_with,
 )
 from kafka_ferry.ledger.queries.copied_topics import copied_partitions
+from kafka_ferry.ledger.table_files import held_if_unwritable
 from kafka_ferry.model import TopicPartition, Window
 from kafka_ferry.plan.topics.provenance import same_topic
 from kafka_ferry.retry import retry
@@ -78,6 +79,7 @@ class Whereabouts:
     is_former: bool = False
 
 
+@held_if_unwritable()
 def where(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
     """All that the ledger has of a source offset, oldest first.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.runs import Repair, Run
 from kafka_ferry.runs.failover.failback import failback
 from kafka_ferry.runs.failover.failover import failover
+from kafka_ferry.runs.publish.lag import readable_lag
+from kafka_ferry.state import StateFolder
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.segments import broker_down, cut_log
@@ -187,6 +190,26 @@ def test_an_application_goes_on_when_its_cluster_is_killed_and_comes_back(
 
     # And the flow goes on as before.
     run(this.there, "again")
+
+
+def test_groups_fail_over_and_the_lag_is_known_where_the_state_folder_takes_no_file(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full, or the folder another user's: in an emergency there is no time for that."""
+    this = place(pair, DEFAULT)
+    write(pair.primary, this.orders, "a", range(10))
+    commit_alone(pair.primary, this.group, at(this.orders, 2, 2))
+    run(this.there, "first")
+    write(pair.primary, this.orders, "b", range(3))
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(StateFolder, "_write", refuse)
+    # The first one leaves an entry in the ledger, which the second one has to read.
+    for source_down in (True, False):
+        assert the_group(failover(this.there, source_down=source_down)).state == "ready"
+    assert sum(row.lag or 0 for row in readable_lag(this.there).rows) == 3
 
 
 @pytest.mark.long

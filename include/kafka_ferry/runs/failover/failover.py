@@ -27,6 +27,7 @@ from kafka_ferry.groups.outlook import (
 )
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.ledger.queries.run_starts import last_run
+from kafka_ferry.ledger.table_files import held_if_unwritable
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Group, unused_patterns
 from kafka_ferry.plan.removals import may_remove
@@ -63,6 +64,7 @@ _RECORDS_LOOKED_AT: Final = 1_000
 _PAUSES_S: Final = (0.2, 1.0, 2.0)
 
 
+@held_if_unwritable()
 def failover(
     flow: Flow, groups: Collection[str] = (), *, dry_run: bool = False, source_down: bool = False
 ) -> Outlook:

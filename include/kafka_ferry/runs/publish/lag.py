@@ -13,6 +13,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable, FerryError, InputError
 from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.ledger.table_files import held_if_unwritable
 from kafka_ferry.model import ORDINARY, LogBounds, Position, RunOptions, Topic, TopicPartition
 from kafka_ferry.model.cluster_state import FlowPositions
 from kafka_ferry.model.removals import first_of
@@ -163,6 +164,7 @@ def _refused_by_last_run(runs: StateFolder) -> list[str]:
     return []
 
 
+@held_if_unwritable()
 def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:
     """The lag of each partition that ``flow`` mirrors, by its ledger.
 

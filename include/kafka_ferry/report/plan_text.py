@@ -219,6 +219,11 @@ def deletions(plan: Plan) -> Iterator[str]:
             yield f"delete {retirement}"
 
 
+def rule_changes(plan: Plan) -> Iterator[str]:
+    """Each topic whose records go through another rule than those that were copied: a mask may be gone."""
+    return (str(change) for change in plan.rules if change.before is not None)
+
+
 def _creation(creation: Creation) -> str:
     configs = "".join(f", {name}={value}" for name, value in creation.configs.items())
     copies = "" if creation.replication_factor < 0 else f" x {creation.replication_factor} replicas"

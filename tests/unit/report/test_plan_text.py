@@ -28,10 +28,11 @@ from kafka_ferry.model.changes import (
     Drift,
     QuotaChange,
     Retirement,
+    RuleChange,
     UserChange,
 )
 from kafka_ferry.model.removals import Excess, OffsetDeletion
-from kafka_ferry.report.plan_text import deletions, plan_text, summary
+from kafka_ferry.report.plan_text import deletions, plan_text, rule_changes, summary
 from tests.support.runs.reports import changed
 
 DAY = 24 * 3600 * 1000
@@ -62,6 +63,13 @@ def test_a_plan_lists_the_offsets_of_groups_that_it_deletes_and_what_needs_an_ap
         "delete the offsets of the group billing in primary.payments (partition 1)",
         "APPROVAL the offsets of 2 groups of the 7 that this flow has created would be taken away on the "
         "target, and removals.max allows 1 without an approval: billing; shipping.",
+    ]
+
+
+def test_a_run_names_topics_whose_copied_records_went_through_another_rule() -> None:
+    changes = (RuleChange("mails", 0, "", "ab12"), RuleChange("new", 1, "cd34"))
+    assert [*rule_changes(changed(PLAN, rules=changes))] == [
+        "records of mails stay as they are from now on; earlier ones went through rule ab12"
     ]
 
 

@@ -32,7 +32,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError, InputError
 from kafka_ferry.model import ORDINARY, RunOptions
 from kafka_ferry.model.results.failures import RangesFailed
-from kafka_ferry.report.plan_text import deletions, summary
+from kafka_ferry.report.plan_text import deletions, rule_changes, summary
 
 if TYPE_CHECKING:
     from kafka_ferry.runs import Run
@@ -164,8 +164,8 @@ def _run_flow(
             spark.begin()
         planned = run.sync_topics(made.digest)
         messages.print(f"{flow.name}, run {run_id}: {summary(planned)}")
-        for deletion in deletions(planned):
-            messages.print(deletion)
+        for line in (*deletions(planned), *rule_changes(planned)):
+            messages.print(line)
         if planned.ranges:
             import_in_background()
         # A step's error is in its record: the other steps do what they still can, and publish reports it.

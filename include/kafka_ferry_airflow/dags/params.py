@@ -10,7 +10,7 @@ from airflow.sdk.definitions.param import ParamsDict
 
 from kafka_ferry.clock import ms_of, read_moment
 from kafka_ferry.config.types.problems import did_you_mean
-from kafka_ferry.config.types.values import BYTES_PATTERN, read_bytes
+from kafka_ferry.config.types.values import read_bytes
 from kafka_ferry.errors import FerryError, InputError
 from kafka_ferry.model.run_options import RunOptions, Window
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _BACKFILL: Final = "Manual backfill"
 _BACKFILL_RUN: Final = "backfill"
+# Airflow shows it to whoever writes something else: it says no more than which units there are.
+_RATE: Final = "^[0-9]+ ?(|B|KiB|MiB|GiB)$"
 
 
 def run_params() -> ParamsDict:
@@ -79,7 +81,7 @@ def _form() -> dict[str, Param]:
         "rate_limit": Param(
             None,
             type=["null", "string"],
-            pattern=BYTES_PATTERN,
+            pattern=_RATE,
             title="Rate limit",
             description="The most bytes that this run sends to the target in a second, such as 10MiB or 500KiB "
             "(not 10 MB/s). Empty or 0: no limit but the flow's own.",

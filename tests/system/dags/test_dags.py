@@ -249,6 +249,9 @@ def test_a_run_that_is_started_by_hand_has_a_form(load: Load) -> None:
     for bad in ({"topics": "orders"}, {"dry_run": "yes"}, {"rate_limit": "fast"}):
         with pytest.raises(ValueError, match="Invalid input"):
             stored.params.deep_merge(bad).validate()
+    # Airflow says no more than the expression.
+    with pytest.raises(ValueError, match=r"'10MBps' does not match .*KiB\|MiB\|GiB"):
+        stored.params.deep_merge({"rate_limit": "10MBps"}).validate()
 
 
 def test_spark_jobs_share_a_pool_only_where_a_user_makes_it(

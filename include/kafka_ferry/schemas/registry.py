@@ -271,7 +271,8 @@ class _ConfluentRegistry:
             raise self._refusal(doing, error) from error
         except (HTTPError, OSError) as error:
             raise ClusterUnreachable(
-                f"To {doing}, {self._name} was asked and does not answer: {self._masked(error)}."
+                f"To {doing}, {self._name} was asked and does not answer: {self._masked(error)}.",
+                advice="Check schema.registry.url, and that the registry runs.",
             ) from error
         except OAuthTokenError as error:
             message = self._masked(error)

@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from kafka_ferry.config.options.verify import Severity
+from kafka_ferry.errors import FerryError
 from kafka_ferry.verify.checks import PARTITIONS, RANGES, WARNINGS, Check, Row, Suite
 from kafka_ferry.verify.expectations.data_docs import Publication, add_pages, publish
 from kafka_ferry.verify.expectations.evaluation import Evaluation, failure_of, row_sentences
@@ -226,6 +227,12 @@ def _document(evaluation: Evaluation, pages: Path, terms: Terms, verdict: Verdic
         return replace(verdict, docs=put(pages, terms.docs, publication))
     except Exception as error:
         # Whatever the error, the verdict does not depend on the pages.
-        log.exception("The Data Docs of run %s could not be written to %s", terms.run, terms.docs)
+        log.error(
+            "The Data Docs of run %s could not be written to %s: %s",
+            terms.run,
+            terms.docs,
+            error,
+            exc_info=not isinstance(error, FerryError),
+        )
         problem = f"The Data Docs could not be written to {terms.docs}: {error}"
         return replace(verdict, warnings=(*verdict.warnings, problem))

@@ -427,13 +427,17 @@ def test_a_verdict_comes_back_from_json_as_it_was(tmp_path: Path) -> None:
         Verdict.from_json("{}")
 
 
-def test_data_docs_that_cannot_be_written_are_a_warning(tmp_path: Path) -> None:
+def test_data_docs_that_cannot_be_written_are_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     taken = tmp_path / "a-file"
     taken.write_text("")
     verdict = judge([RANGE], [PARTITION], docs=taken)
     assert verdict.success
     assert verdict.docs is None
     assert verdict.warnings[0].startswith(f"The Data Docs could not be written to {taken}: ")
+    # The reason is the folder, and a trace would hide it.
+    assert [record.exc_info for record in caplog.records] == [False]
 
 
 @pytest.fixture

@@ -65,7 +65,12 @@ def where(
         following = next_offset(chosen, source)
         some = copied[topic]
         clause = "" if partition in some else f", but partitions {min(some)} to {max(some)}"
-        known = f"nothing of it{clause}" if following is None else f"it up to offset {following}"
+        if following is None:
+            known = f"nothing of it{clause}"
+        elif offset < following:
+            known = f"other offsets of it, up to {following}"
+        else:
+            known = f"it up to offset {following}"
         start = deleted_before(chosen, source)
         gone = ""
         if start is not None and offset < start:

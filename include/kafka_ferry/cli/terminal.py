@@ -44,6 +44,12 @@ out = _Terminal(soft_wrap=True, markup=False, emoji=False, highlight=False)
 messages = _Terminal(stderr=True, soft_wrap=True, markup=False, emoji=False, highlight=False)
 
 
+def show_that_rules_are_read() -> None:
+    """Spark takes some seconds to start, in which a person at a terminal would see nothing."""
+    if messages.is_terminal:
+        messages.print("Spark starts, to read the rules ...", style="dim")
+
+
 def show_table(
     columns: Sequence[str], rows: Iterable[Iterable[object]], *, numbers: Container[str] = ()
 ) -> None:

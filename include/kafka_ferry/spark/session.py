@@ -109,24 +109,31 @@ def spark_of_submission(name: str) -> SparkOnDemand:
     return SparkOnDemand(partial(_session, name, {}))
 
 
-def terminal_spark(name: str, tasks: int | None = None) -> SparkOnDemand:
+def terminal_spark(
+    name: str, tasks: int | None = None, on_start: Callable[[], None] = lambda: None
+) -> SparkOnDemand:
     """A session for the command line: quiet, without the JVM's log lines, bars and web page.
 
     Args:
         name: the application's name.
         tasks: how many tasks run at a time, on this machine; None leaves where and how many to Spark's
             own settings.
+        on_start: called if it starts.
 
     Raises:
         JavaNeeded: it could never start.
     """
     require_java()
-    return SparkOnDemand(partial(_terminal_session, name, tasks))
+    return SparkOnDemand(partial(_terminal_session, name, tasks, on_start))
 
 
 def _terminal_session(
-    name: str, tasks: int | None, started: Callable[[SparkContext], None]
+    name: str,
+    tasks: int | None,
+    on_start: Callable[[], None],
+    started: Callable[[SparkContext], None],
 ) -> SparkSession:
+    on_start()
     where = {} if tasks is None else {"spark.master": f"local[{tasks}]"}
     with as_file(files("kafka_ferry.spark") / "log4j2.properties") as log_config:
         quiet = {

@@ -4,7 +4,12 @@ import io
 
 import pytest
 
-from kafka_ferry.cli.terminal import _Terminal, show_table
+from kafka_ferry.cli.terminal import (
+    _Terminal,
+    messages,
+    show_table,
+    show_that_rules_are_read,
+)
 
 
 def test_a_name_from_a_cluster_cannot_rewrite_the_terminal() -> None:
@@ -23,3 +28,13 @@ def test_a_row_of_a_table_is_one_line_with_whole_names(capsys: pytest.CaptureFix
         [long, "7", f"primary.{long}"],
         [r"[b]a:key:\x1b[2J", "10", "-"],
     ]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_only_a_person_who_waits_is_told_that_spark_starts(
+    is_terminal: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "_force_terminal", is_terminal)
+    show_that_rules_are_read()
+    told = capsys.readouterr()
+    assert ("Spark starts" in told.err, told.out) == (is_terminal, "")

@@ -10,7 +10,7 @@ import typer
 
 from kafka_ferry.cli.flows import flows_of, ignored_keys
 from kafka_ferry.cli.options import FLOW_FILE, ClustersOption, FlowOption
-from kafka_ferry.cli.terminal import messages, out, show_error, show_json
+from kafka_ferry.cli.terminal import messages, out, show_error, show_json, show_that_rules_are_read
 from kafka_ferry.config.client.keystores import wrong_stores
 from kafka_ferry.config.files.load import doubt_texts, refuse
 from kafka_ferry.config.types.problems import WHOLE_FILE, Problem, config_error
@@ -130,7 +130,7 @@ def _check_rules(flows: Sequence[Flow]) -> str:
     from kafka_ferry.spark.transforms import checked_rules
 
     try:
-        started = terminal_spark("rules", 1)
+        started = terminal_spark("rules", 1, show_that_rules_are_read)
     except JavaNeeded as error:
         return str(error)
     with started as spark:

@@ -18,7 +18,7 @@ from kafka_ferry.cli.options import (
     run_options,
 )
 from kafka_ferry.cli.plan_view import show_plan
-from kafka_ferry.cli.terminal import out, show_json
+from kafka_ferry.cli.terminal import out, show_json, show_that_rules_are_read
 from kafka_ferry.config import Flow
 from kafka_ferry.model import Plan
 
@@ -46,7 +46,7 @@ def plan(
     flows = flows_within(timeout, config, flow, clusters)
 
     def answer(flow: Flow) -> Plan:
-        with terminal_spark(f"rules of {flow.name}", 1) as spark:
+        with terminal_spark(f"rules of {flow.name}", 1, show_that_rules_are_read) as spark:
             planned = Run(flow, "plan").plan(options, save=False, spark=spark)
         if not as_json:
             show_plan(planned, verbose=verbose)

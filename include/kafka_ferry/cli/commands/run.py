@@ -26,7 +26,7 @@ from kafka_ferry.cli.options import (
 )
 from kafka_ferry.cli.plan_view import show_plan
 from kafka_ferry.cli.report_view import show_report
-from kafka_ferry.cli.terminal import messages, show_json
+from kafka_ferry.cli.terminal import messages, show_json, show_that_rules_are_read
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError, InputError
@@ -133,7 +133,7 @@ def _plan_flow(
     from kafka_ferry.runs import Run
     from kafka_ferry.spark.session import terminal_spark
 
-    with terminal_spark(f"rules of {flow.name}", 1) as spark:
+    with terminal_spark(f"rules of {flow.name}", 1, show_that_rules_are_read) as spark:
         planned = Run(flow, run_id).plan(options, spark=spark)
     if not as_json:
         show_plan(planned)

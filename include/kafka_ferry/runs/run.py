@@ -188,6 +188,11 @@ class Run:
             self._folder.save_plan(plan)
         return plan
 
+    def record_refusal(self, error: FerryError) -> None:
+        """Record why a run is not planned of which something wrong was asked, for its page."""
+        with suppress(FerryError), self._folder.step("plan"):
+            raise error
+
     def _end_skipped(self) -> bool:
         from kafka_ferry.copy.target.fencing import end_skipped
 

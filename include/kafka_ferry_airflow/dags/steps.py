@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
+from kafka_ferry.errors import FerryError
 from kafka_ferry.report.plan_text import changes_on_target
 from kafka_ferry_airflow.concurrency import log_other_runs
 from kafka_ferry_airflow.connections import provide_connections
@@ -65,8 +66,14 @@ def planned_run(run: Run, context: Context, *, save: bool = True) -> Plan:
     """The plan of what a run's form or a backfill's interval asks for, which the task's log shows."""
     from kafka_ferry.spark.session import terminal_spark  # noqa: PLC0415  (pyspark)
 
+    try:
+        options = options_of(context)
+    except FerryError as error:
+        if save:
+            run.record_refusal(error)
+        raise
     with terminal_spark(f"rules of {run.flow.name}", 1) as spark:
-        planned = run.plan(options_of(context), save=save, spark=spark)
+        planned = run.plan(options, save=save, spark=spark)
     log_plan(log, planned)
     return planned
 

@@ -13,6 +13,7 @@ import pytest
 
 from kafka_ferry.errors import FerryError, InputError
 from kafka_ferry.model import RunOptions, Window
+from tests.unit.plan.builders import a_flow
 
 MIB = 1024 * 1024
 TEN = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -25,17 +26,17 @@ def _airflow_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
 
 
-def asked(
+def context_of(
     run_type: str = "manual",
     interval: tuple[datetime | None, datetime | None] = (TEN, ELEVEN),
     *,
     conf: dict[str, Any] | None = None,
     **params: Any,
-) -> RunOptions:
-    """What a run with this form asks, whose DAG run Airflow describes so to its tasks."""
+) -> Any:
+    """What Airflow tells the tasks of a run with this form."""
     from airflow.sdk.api.datamodels._generated import DagRun
 
-    from kafka_ferry_airflow.dags.params import options_of, run_params
+    from kafka_ferry_airflow.dags.params import run_params
 
     run = DagRun(
         dag_id="mirror_left_to_right",
@@ -54,8 +55,14 @@ def asked(
     )
     form = {name: param.value for name, param in run_params().items()}
     told = {**form, **(conf or {}), **params}
-    dag = SimpleNamespace(params=run_params())
-    return options_of({"params": told, "dag_run": run, "dag": dag})  # type: ignore[typeddict-item]
+    return {"params": told, "dag_run": run, "dag": SimpleNamespace(params=run_params())}
+
+
+def asked(*run: Any, **form: Any) -> RunOptions:
+    """What a run with this form asks of the library."""
+    from kafka_ferry_airflow.dags.params import options_of
+
+    return options_of(context_of(*run, **form))
 
 
 @pytest.mark.parametrize("run_type", ["scheduled", "manual", "asset_triggered"])
@@ -145,3 +152,16 @@ def test_what_a_form_has_not_is_refused_by_name(conf: dict[str, Any], reason: st
     assert asked(conf={"topics": ["a"], "dry_run": True}).topics == ("a",)
     with pytest.raises(InputError, match=reason):
         asked(conf=conf)
+
+
+def test_why_a_run_was_refused_is_left_for_its_page(tmp_path: Path) -> None:
+    from kafka_ferry.runs import Run
+    from kafka_ferry_airflow.dags.steps import planned_run
+
+    run = Run(a_flow(state_dir=str(tmp_path)), "a run")
+    context = context_of(conf={"untl": "2026-11-21"})
+    # The DAG that only shows a plan has no page.
+    for save, left in ((False, "None"), (True, "which its form has not")):
+        with pytest.raises(InputError):
+            planned_run(run, context, save=save)
+        assert left in str(run.failure("plan"))

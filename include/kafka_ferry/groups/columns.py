@@ -28,6 +28,18 @@ class Runs(NamedTuple):
         """Some of them."""
         return Runs(self.start[wanted], self.image[wanted], self.length[wanted])
 
+    def join(self, other: Runs) -> Runs:
+        """These and the others."""
+        if not other.start.size:
+            return self
+        return Runs(*map(np.concatenate, zip(self, other, strict=True)))
+
+    def image_from(self, offset: int) -> Runs:
+        """Their parts whose images are at ``offset`` or after it."""
+        before = np.clip(offset - self.image, 0, self.length)
+        parts = Runs(self.start + before, self.image + before, self.length - before)
+        return parts.where(parts.length > 0)
+
     @property
     def first(self) -> int:
         """The lowest offset, ``FOREVER`` if there is none."""

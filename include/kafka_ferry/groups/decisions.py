@@ -76,13 +76,15 @@ def translate_move(
         return replace(move, action="held", reason=UNKNOWN)
     move = replace(move, offset=translation.offset, kind=translation.kind)
     is_at_start = translation.kind == "clamped" and translation.offset == log.start
-    here, missing = logs[0], 0
-    if here and is_at_start:
-        missing = _count_missing(move, route, here, log, home)
-    if here and not home:
-        unread = max(committed.offset, here.start), here.end
-        missing = max(missing, route.count_left_out(*unread)) + route.map.count_lost(*unread)
-    return replace(move, missing=missing)
+    here = logs[0]
+    if here is None:
+        return move
+    unread = max(committed.offset, here.start), here.end
+    before = _count_missing(move, route, here, log, home) if is_at_start else 0
+    expired = route.map.count_expired(*unread, log.start, home=home) if is_at_start else 0
+    left_out = 0 if home else route.count_left_out(*unread)
+    lost = 0 if home else route.map.count_lost(*unread)
+    return replace(move, missing=max(before, left_out + expired) + lost)
 
 
 def _count_missing(

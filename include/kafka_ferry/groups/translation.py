@@ -109,6 +109,21 @@ class OffsetMap:
         there = (back.kept.reverse(), self._forward_runs)
         return _count_inside(start, end, back.written.reverse(), there)
 
+    def count_expired(self, start: int, end: int, log_start: int, *, home: bool = False) -> int:
+        """How many offsets of ``[start, end)`` have copies in the other log, all of them before its start.
+
+        Records that were copied late lie after newer ones: the log's start does not say which records are gone.
+
+        Args:
+            start: the first source offset.
+            end: the offset after the last one.
+            log_start: where the target's log starts.
+            home: whether the sides are exchanged, so that the source's log starts there.
+        """
+        runs = self._there.kept.join((self._back or _nothing()).kept.reverse())
+        runs = runs.reverse() if home else runs
+        return _count_inside(start, end, runs, (runs.image_from(log_start),))
+
     def count_orphans(self, start: int, end: int, *, diverged_at: int | None) -> int:
         """How many *target* offsets of ``[start, end)`` hold copies of records that the source has lost.
 
@@ -234,9 +249,7 @@ class _Direction:
         accounted_for = None if back is None else back.end
         forward, back = forward or _nothing(), back or _nothing()
         returned = back.kept.reverse()
-        runs = forward.kept
-        if returned.start.size:
-            runs = Runs(*map(np.concatenate, zip(runs, returned, strict=True)))
+        runs = forward.kept.join(returned)
         written = back.written.reverse()
         any_written = forward.written.start.size or written.start.size
         return cls(

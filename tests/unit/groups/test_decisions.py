@@ -410,3 +410,43 @@ def test_unread_offsets_that_no_backfill_has_copied_are_counted(
     route = Route(HERE, THERE, "id", preserved=False, map=offsets, partly=partly)
     logs = LogBounds(0, 20), LogBounds(0, 2_000)
     assert translate_move(HERE, Committed(offset), route, logs=logs).missing == missing
+
+
+@pytest.mark.parametrize(
+    ("ranges", "offset", "starts", "missing"),
+    [
+        # The flow began at 20; a backfill has appended [0, 20) since, and 20 records at the start are gone there.
+        ([(20, 0, 40), (0, 41, 20)], 0, (0, 20), 20),
+        ([(20, 0, 40), (0, 41, 20)], 30, (0, 20), 10),
+        ([(20, 0, 40), (0, 41, 20)], 40, (0, 20), 0),
+        # Of the backfill's own, too.
+        ([(20, 0, 40), (0, 41, 20)], 10, (0, 45), 40),
+        # A repair has appended [10, 30), which was lost at its first place.
+        ([(0, 0, 90), (10, 92, 20)], 5, (0, 50), 25),
+        ([(0, 0, 90), (10, 92, 20)], 15, (0, 50), 20),
+        ([(0, 0, 90), (10, 92, 20)], 40, (0, 50), 10),
+        ([(0, 0, 90), (10, 92, 20)], 50, (0, 50), 0),
+        # What the source has deleted too, nobody could read there either.
+        ([(0, 0, 90), (10, 92, 20)], 5, (45, 50), 5),
+    ],
+)
+def test_unread_records_that_have_expired_are_counted_in_whatever_order_they_were_copied(
+    ranges: list[tuple[int, int, int]], offset: int, starts: tuple[int, int], missing: int
+) -> None:
+    offsets = OffsetMap.of(a_range(at, at + count, [(at, to, count)]) for at, to, count in ranges)
+    ends = [max(row[side] + row[2] for row in ranges) for side in (0, 1)]
+    here, there = (LogBounds(start, end) for start, end in zip(starts, ends, strict=True))
+    route = Route(HERE, THERE, "id", preserved=False, map=offsets)
+    assert translate_move(HERE, Committed(offset), route, logs=(here, there)).missing == missing
+
+
+@pytest.mark.parametrize(("offset", "missing"), [(0, 20), (10, 20), (41, 20), (51, 10), (61, 0)])
+def test_so_are_those_that_the_source_has_deleted_where_a_group_goes_home(
+    offset: int, missing: int
+) -> None:
+    """The source's log starts at 20: what a backfill has copied, the group has on the target alone."""
+    offsets = OffsetMap.of([a_range(20, 60, [(20, 0, 40)]), a_range(0, 20, [(0, 41, 20)])])
+    route = Route(HERE, THERE, "id", preserved=False, map=offsets)
+    logs = LogBounds(0, 61), LogBounds(20, 60)
+    move = translate_move(THERE, Committed(offset), route, logs=logs, home=True)
+    assert move.missing == missing

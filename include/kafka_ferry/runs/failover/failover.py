@@ -39,6 +39,7 @@ from kafka_ferry.runs.failover.last_known import (
     seen_groups,
     translate_known,
 )
+from kafka_ferry.runs.failover.unread_letters import unread_letters
 from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
 from kafka_ferry.runs.provenance.log_ends import hidden_ends, look_again
 from kafka_ferry.runs.publish.lag import last_complete
@@ -249,7 +250,12 @@ def outlook(
         at=at,
         is_done=is_done,
         groups=_with_records(flow.target, groups),
-        notes=(*notes, *moves.notes, *accepted_losses(ledger, readable.values(), groups)),
+        notes=(
+            *notes,
+            *moves.notes,
+            *accepted_losses(ledger, readable.values(), groups),
+            *unread_letters(flow, ledger, moves),
+        ),
         failures=tuple(dict.fromkeys((*moves.failures, *map(str, unknown)))),
     )
 

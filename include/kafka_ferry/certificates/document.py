@@ -195,6 +195,12 @@ def is_without_copy(row: Mapping[str, Any]) -> bool:
     return bool(row.get("absent", {}).get("gone"))
 
 
+def count_unread(row: Mapping[str, Any]) -> int:
+    """How many copied records of a range were gone before they were read back: expired, or accepted as missing."""
+    absent = row.get("absent", {})
+    return int(absent.get("expired", 0)) + int(absent.get("accepted", 0))
+
+
 def as_line(fields: Mapping[str, Any]) -> bytes:
     """An object as one line of JSON in UTF-8, without a line break."""
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import kafka_ferry.certificates
 from kafka_ferry.certificates import Certificate
 from kafka_ferry.certificates.chain import unsigned_beginning, unsigned_text
-from kafka_ferry.certificates.document import is_without_copy
+from kafka_ferry.certificates.document import count_unread, is_without_copy
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import InputError
-from kafka_ferry.ledger.queries.copied_ranges import rewinds, windows
+from kafka_ferry.ledger.queries.copied_ranges import windows
 from kafka_ferry.ledger.queries.copied_topics import CopiedSince, copies_since
 from kafka_ferry.ledger.rows import Release
 from kafka_ferry.model import LogBounds, TopicPartition, Window
@@ -37,7 +37,7 @@ from kafka_ferry.report.templates import template
 from kafka_ferry.runs.certificates import faults_of, find_certificates, require_no_fault
 from kafka_ferry.runs.former_copies import FormerCopy, former_copies
 from kafka_ferry.runs.plan.first_starts import first_offsets
-from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
+from kafka_ferry.runs.provenance.branches import Branches
 from kafka_ferry.runs.provenance.selection import selection_now
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.step_time import step_time
@@ -63,7 +63,8 @@ class CertifiedSpan:
             (``topics.rename``) or backfilled.
         offsets: from the window's first offset up to the first one after it.
         serials: the certificates with any of them.
-        missing: those of the offsets that no certificate has.
+        missing: those of the offsets that no certificate has, or only in ranges of which not all was read back.
+        unread: these ranges.
     """
 
     source: TopicPartition
@@ -71,6 +72,17 @@ class CertifiedSpan:
     offsets: Span
     serials: tuple[int, ...]
     missing: tuple[Span, ...]
+    unread: tuple[CertifiedRange, ...] = ()
+
+    @property
+    def unread_texts(self) -> tuple[str, ...]:
+        """What was not read back of each of these ranges, sentences."""
+        return tuple(
+            f"Certificate {it.serial} has {self.source} [{it.offsets[0]}, {it.offsets[1]}), but "
+            f"{it.unread:,} of its records were gone before they were read back: expired on the target, or accepted "
+            "as missing."
+            for it in self.unread
+        )
 
 
 class CertifiedRange(NamedTuple):
@@ -81,12 +93,14 @@ class CertifiedRange(NamedTuple):
         serial: the certificate.
         remote_topic: the topic on the target.
         times: of a backfill, the timestamps ``[since, until)`` of its records: of others it says nothing.
+        unread: how many of its records nobody has read back.
     """
 
     offsets: Span
     serial: int
     remote_topic: str
     times: Span = (BEGINNING, FOREVER)
+    unread: int = 0
 
 
 class WindowPart(NamedTuple):
@@ -99,34 +113,6 @@ class WindowPart(NamedTuple):
 
     offsets: Span
     window: Window
-
-
-@dataclass(frozen=True)
-class Branches:
-    """Which certified offsets are of the logs that the source has now: one that was truncated may have grown again.
-
-    Attributes:
-        parted: where a log parts from what was copied last, by the topic's id and the partition; -1 where that is
-            unknown.
-        rewinds: where copying began again in the place of what the source had lost, likewise: source offsets, each with
-            the ledger's offset of the range that begins there.
-    """
-
-    parted: Mapping[tuple[str, int], int]
-    rewinds: Mapping[tuple[str, int], Sequence[tuple[int, int]]]
-
-    def kept(self, place: tuple[str, int], offsets: Span, ledger_offset: int) -> Span | None:
-        """The part of a range's source offsets that the source still has as it was copied; None for nothing.
-
-        Args:
-            place: the topic's id and the partition.
-            offsets: the range.
-            ledger_offset: that of the range in the ledger.
-        """
-        start, end = offsets
-        ends = [at for at, later in self.rewinds.get(place, ()) if later > ledger_offset]
-        end = min([end, *ends, *([self.parted[place]] if place in self.parted else ())])
-        return (start, end) if start < end else None
 
 
 @dataclass(frozen=True)
@@ -290,8 +276,10 @@ def _certified_ranges(
             place, at = (row["topic_id"], row["partition"]), row["ledger_offset"]
             if offsets := branches.kept(place, (row["start"], row["end"]), at):
                 times = one.header.window or windows.get(at, (BEGINNING, FOREVER))
-                copied = CertifiedRange(offsets, one.header.serial, row["remote_topic"], times)
-                known[place].append(copied)
+                serial, unread = one.header.serial, count_unread(row)
+                known[place].append(
+                    CertifiedRange(offsets, serial, row["remote_topic"], times, unread)
+                )
     return known
 
 
@@ -329,16 +317,26 @@ def _span(
         if row.offsets[0] < end and row.offsets[1] > since
         if row.times[0] < until_ms and row.times[1] > since_ms
     ]
-    settled = [Settled(*row.offsets, *row.times) for row in found]
-    missing = chain.from_iterable(
-        uncovered(whole_spans(within(settled, *part), part.window), part.offsets) for part in parts
+    settled = [Settled(*row.offsets, *row.times) for row in found if not row.unread]
+    missing = merge_spans(
+        chain.from_iterable(
+            uncovered(whole_spans(within(settled, *part), part.window), part.offsets)
+            for part in parts
+        )
+    )
+    unread = (
+        row
+        for row in found
+        if row.unread
+        if any(first < row.offsets[1] and row.offsets[0] < last for first, last in missing)
     )
     return CertifiedSpan(
         source,
         tuple(dict.fromkeys(row.remote_topic for row in found)),
         (start, end),
         tuple(sorted({row.serial for row in found})),
-        tuple(merge_spans(missing)),
+        tuple(missing),
+        tuple(unread),
     )
 
 
@@ -378,17 +376,7 @@ def _source(flow: Flow) -> _Source:
     topics = {name: topic for name, topic in topics.items() if name in meant}
     bounds = source.log_bounds(topics.values(), wait_s=flow.partition_wait_ms / 1000)
     ids = {name: topic.topic_id for name, topic in topics.items()}
-    by_remote = {remote: name for name, remote in names.items()}
-    copied = {
-        TopicPartition(name, tp.partition): position
-        for tp, position in run.ledger.positions().items()
-        if (name := by_remote.get(tp.topic)) in ids and position.topic_id == ids[name]
-    }
-    parted = diverged_epochs(flow.source, run.ledger, copied, names)
-    branches = Branches(
-        {(ids[tp.topic], tp.partition): offset for tp, offset in parted.items()},
-        rewinds(run.ledger),
-    )
+    branches = Branches.of(flow.source, run.ledger, ids)
     gone = sorted(names.keys() - topics.keys())
     copies, releases = copies_since(run.ledger), run.ledger.releases()
     return _Source(bounds, ids, gone, branches, copies, releases, windows(run.ledger))

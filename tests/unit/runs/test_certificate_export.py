@@ -10,7 +10,6 @@ import pytest
 from kafka_ferry.certificates import Certificate
 from kafka_ferry.model import TopicPartition, Window
 from kafka_ferry.runs.certificate_export import (
-    Branches,
     CertifiedRange,
     CertifiedSpan,
     Export,
@@ -54,6 +53,34 @@ def test_a_topic_that_was_renamed_is_in_each_of_its_remote_topics() -> None:
 
 
 @pytest.mark.parametrize(
+    ("unread", "missing", "serials_named"),
+    [
+        # By range [0, 40), [40, 70) and [0, 70): how many of its records were gone before they were read back.
+        ((0, 0, 70), (), ()),
+        ((0, 0, 0), (), ()),
+        ((0, 5, 0), (), ()),
+        ((0, 5, 9), ((40, 70),), (2, 3)),
+        ((1, 5, 9), ((30, 70),), (1, 2, 3)),
+    ],
+)
+def test_a_range_that_was_not_read_back_whole_certifies_nothing(
+    unread: tuple[int, int, int], missing: tuple[tuple[int, int], ...], serials_named: tuple[int]
+) -> None:
+    offsets = (0, 40), (40, 70), (0, 70)
+    rows = [
+        CertifiedRange(it, serial, "eu.orders", unread=count)
+        for serial, (it, count) in enumerate(zip(offsets, unread, strict=True), 1)
+    ]
+    found = _span(TopicPartition("orders", 0), [WindowPart((30, 70), DAY)], rows, log_start=0)
+    assert found.missing == missing
+    assert tuple(it.serial for it in found.unread) == serials_named
+    assert all(
+        f"{it.unread} of its records" in text
+        for it, text in zip(found.unread, found.unread_texts, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
     ("rows", "serials", "missing"),
     [
         # It has looked at some offsets of the next day, too.
@@ -83,25 +110,3 @@ def test_a_backfill_certifies_only_records_of_its_days(
     ]
     told = _span(source, parts, ranges, log_start=0)
     assert (told.serials, told.missing) == (serials, missing)
-
-
-@pytest.mark.parametrize(
-    ("offsets", "ledger_offset", "kept"),
-    [
-        ((0, 40), 1, (0, 40)),
-        # Copied before the source had lost what came after 50, and again after it.
-        ((40, 70), 2, (40, 50)),
-        ((60, 70), 3, None),
-        ((50, 70), 9, (50, 70)),
-        # From 80 on it has lost what was copied then, too.
-        ((70, 90), 10, (70, 80)),
-        ((80, 90), 10, None),
-    ],
-)
-def test_what_a_source_has_lost_certifies_nothing_that_took_its_offsets(
-    offsets: tuple[int, int], ledger_offset: int, kept: tuple[int, int] | None
-) -> None:
-    branches = Branches({("id", 0): 80, ("unknown", 0): -1}, {("id", 0): [(50, 9)]})
-    assert branches.kept(("id", 0), offsets, ledger_offset) == kept
-    assert branches.kept(("unknown", 0), offsets, ledger_offset) is None
-    assert branches.kept(("other", 0), offsets, ledger_offset) == offsets

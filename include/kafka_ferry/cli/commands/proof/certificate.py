@@ -200,7 +200,7 @@ def export(
 ) -> None:
     """Write a folder to hand over: certificates of a span, the public key, the checker, and a page that explains them.
 
-    Exits with 7 if any offset of the span has no certificate, and names it.
+    Exits with 7 if any offset of the span has no certificate, or no whole one, and names it.
     """
     from kafka_ferry.certificates import CertificateError
     from kafka_ferry.runs.certificate_export import PAGE, export_certificates
@@ -224,7 +224,12 @@ def export(
         warn(copy.text)
     for span in done.missing:
         for start, end in span.missing:
-            warn(f"No certificate has {span.source} [{start}, {end}): {end - start:,} offsets.")
+            warn(
+                f"No certificate has {'all of ' if span.unread else ''}{span.source} [{start}, {end}): "
+                f"{end - start:,} offsets."
+            )
+        for text in span.unread_texts:
+            warn(text)
     if done.missing:
         warn(
             "`ferry run --verify-all` certifies all that was copied; then export into a new folder."

@@ -1,0 +1,55 @@
+"""Which source offsets are of the logs that the source has now: one that was truncated may have grown again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kafka_ferry.ledger.queries.copied_ranges import rewinds
+from kafka_ferry.runs.provenance.diverged_epochs import diverged_since
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Cluster
+    from kafka_ferry.ledger import LedgerTable
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Which offsets that were copied the source still has as they were copied.
+
+    Attributes:
+        parted: where a log parts from what was copied last, by the topic's id and the partition; -1 where that is
+            unknown.
+        rewinds: where copying began again in the place of what the source had lost, likewise: source offsets, each with
+            the ledger's offset of the range that begins there.
+    """
+
+    parted: Mapping[tuple[str, int], int]
+    rewinds: Mapping[tuple[str, int], Sequence[tuple[int, int]]]
+
+    @classmethod
+    def of(cls, source: Cluster, ledger: LedgerTable, ids: Mapping[str, str]) -> Branches:
+        """Those of topics of the source, whose ids are given by name.
+
+        Raises:
+            FerryError: if the source does not say where its epochs end.
+        """
+        parted = diverged_since(source, ledger, ids)
+        by_id = {(ids[tp.topic], tp.partition): offset for tp, offset in parted.items()}
+        return cls(by_id, rewinds(ledger))
+
+    def kept(self, place: tuple[str, int], offsets: Span, ledger_offset: int) -> Span | None:
+        """The part of a range's source offsets that the source still has as it was copied; None for nothing.
+
+        Args:
+            place: the topic's id and the partition.
+            offsets: the range.
+            ledger_offset: that of the range in the ledger.
+        """
+        start, end = offsets
+        ends = [at for at, later in self.rewinds.get(place, ()) if later > ledger_offset]
+        end = min([end, *ends, *([self.parted[place]] if place in self.parted else ())])
+        return (start, end) if start < end else None

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.batches import NO_AGES, Spread
 from kafka_ferry.model.waits import NO_WAITS, Waits
+
+if TYPE_CHECKING:
+    from kafka_ferry.model import Position, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +93,36 @@ class VerifiedUntil(AsJson):
     Attributes:
         flow: for all that the flow copies, 0 where no run was ever verified as a whole.
         partitions: by *target* partition.
+        ends: likewise, the source offset up to which the ledger had the partition then.
     """
 
     WHAT: ClassVar = "a record of what is verified"
 
     flow: int = 0
     partitions: Mapping[str, int] = field(default_factory=dict)
+    ends: Mapping[str, int] = field(default_factory=dict)
 
     def later(self, other: VerifiedUntil) -> VerifiedUntil:
         """The later one of each time."""
         known = {**self.partitions, **other.partitions}
-        return VerifiedUntil(
-            max(self.flow, other.flow),
-            {tp: max(at, self.partitions.get(tp, 0)) for tp, at in known.items()},
-        )
+        times = {tp: max(at, self.partitions.get(tp, 0)) for tp, at in known.items()}
+        ends = {
+            tp: (self if self.partitions.get(tp) == at else other).ends.get(tp, 0)
+            for tp, at in times.items()
+        }
+        return VerifiedUntil(max(self.flow, other.flow), times, ends)
+
+    def within(self, positions: Mapping[TopicPartition, Position]) -> VerifiedUntil:
+        """What the ledger has as well: a target that was restored from a backup lacks what was copied last.
+
+        Args:
+            positions: up to where the ledger has each *target* partition now.
+        """
+        reached = {str(tp): position.offset for tp, position in positions.items()}
+        times = {
+            tp: at
+            for tp, at in self.partitions.items()
+            if reached.get(tp, 0) >= self.ends.get(tp, 0)
+        }
+        is_whole = len(times) == len(self.partitions)
+        return VerifiedUntil(self.flow if is_whole else 0, times, self.ends)

@@ -18,12 +18,14 @@ from kafka_ferry.ledger.queries.copied_ranges import (
     is_written_over,
     next_source_offset,
     ranges_with,
+    rewinds,
 )
 from kafka_ferry.ledger.queries.copied_topics import copied_partitions
 from kafka_ferry.ledger.table_files import held_if_unwritable
 from kafka_ferry.model import TopicPartition, Window
 from kafka_ferry.plan.topics.provenance import same_topic
 from kafka_ferry.retry import retry
+from kafka_ferry.runs.provenance.branches import Branches
 from kafka_ferry.runs.state.certificate_files import certificate_files
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
@@ -62,6 +64,8 @@ class Whereabouts:
             None where there is none.
         certificate: the serial of the first certificate that has the range; 0 where none has.
         is_former: whether the source had another topic of this name then, by what it says now.
+        is_replaced: whether the source's log was truncated below the offset since, by its leader epochs or by the
+            ledger: the source has another record there by now, or none.
     """
 
     target: TopicPartition
@@ -77,6 +81,7 @@ class Whereabouts:
     proof: Proof | None
     certificate: int
     is_former: bool = False
+    is_replaced: bool = False
 
 
 @held_if_unwritable()
@@ -119,6 +124,7 @@ def where(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
     found = [_as_source_has_it(flow, source, offset, it) for it in found]
     topic_id = _source_id(flow, source.topic)
     found = [replace(it, is_former=not same_topic(it.topic_id, topic_id)) for it in found]
+    found = _as_replaced(context, source, offset, topic_id, found)
     return [_as_appended(it, found[number + 1 :]) for number, it in enumerate(found)]
 
 
@@ -276,6 +282,29 @@ def _source_id(flow: Flow, topic: str) -> str:
         return ClusterControl(flow.source).topic_ids([topic]).get(topic, "")
     except FerryError:
         return ""
+
+
+def _as_replaced(
+    context: RunContext,
+    source: TopicPartition,
+    offset: int,
+    topic_id: str,
+    found: Sequence[Whereabouts],
+) -> list[Whereabouts]:
+    """The places, each with whether the source has lost since what was copied there."""
+    try:
+        branches = Branches.of(context.flow.source, context.ledger, {source.topic: topic_id})
+    except FerryError:
+        # A source that is away says nothing; what copying has found before, the ledger does.
+        branches = Branches({}, rewinds(context.ledger))
+    span = offset, offset + 1
+    return [
+        replace(
+            it,
+            is_replaced=not branches.kept((it.topic_id, source.partition), span, it.ledger_offset),
+        )
+        for it in found
+    ]
 
 
 def _source_batch(

@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kafka_ferry.clock import moment_text, now_ms
+from kafka_ferry.config import Flow
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.report.measures import VerifiedUntil
@@ -18,10 +19,12 @@ from kafka_ferry.runs import Run
 from kafka_ferry.runs.publish.lag import last_complete
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.run_folder import RunFolder
+from kafka_sandbox.broker import Broker
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.everywhere import wait_for_topic
 from tests.support.brokers.leaders import leaders
+from tests.support.brokers.segments import broker_down, cut_log
 from tests.support.records.builders import Record, create_topic, delete_topic, produce
 from tests.support.runs.command_line import ferry
 from tests.support.runs.flows import copy_now, copy_planned, failures, make_flow, remote
@@ -95,6 +98,59 @@ def test_a_copy_is_as_old_as_its_proof_only_while_the_target_knows_of_it(pair: P
     done = ferry("lag", "--config", flow.file)
     assert done.stdout.startswith("Nothing is proved complete yet; 3 offsets behind.")
     assert f"has no position of {kept}, of which the state folder has a proof" in done.stderr
+
+
+def test_a_target_that_was_restored_from_a_backup_is_as_old_as_the_backup(pair: Pair) -> None:
+    topic = pair.topic("restored", [Record(value=b"x")] * 3)
+    flow = pair.flow([topic])
+    copy_now(flow)
+    there, proved = f"{remote(flow, topic)}-0", now_ms()
+    folder = RunFolder(flow_state(flow).folder("runs"), "")
+
+    folder.save_verified_until(VerifiedUntil(proved, {there: proved}, {there: 3}))
+    done = ferry("lag", "--config", flow.file, "--short")
+    assert done.stdout.startswith(f"Complete until {moment_text(proved)} (")
+    assert "complete until" in last_complete(flow, flow_ledger(flow))
+    # The run that has proved two offsets more is one that the target does not know.
+    folder.save_verified_until(VerifiedUntil(proved, {there: proved}, {there: 5}))
+    done = ferry("lag", "--config", flow.file, "--short")
+    assert done.stdout == "Nothing is proved complete yet; 0 offsets behind.\n"
+    assert "complete until" not in last_complete(flow, flow_ledger(flow))
+
+
+def test_what_a_truncated_source_has_in_the_place_of_what_was_copied_is_not_called_copied(
+    folder: Path, backup: KafkaCluster, unique: Unique
+) -> None:
+    topic, source = unique("cut"), Broker(folder / "cut")
+    try:
+        source.start().wait_ready()
+        create_topic(source.bootstrap, topic)
+        for value in (b"kept", b"lost"):
+            produce(source.bootstrap, topic, [Record(value=value)] * 3)
+        flow = make_flow(folder, source, backup, [topic], on_source_divergence="continue")
+        assert failures(copy_now(flow)) == []
+        with broker_down(source):
+            cut_log(source, topic, 3)
+        produce(source.bootstrap, topic, [Record(value=b"new")] * 3)
+
+        done = ferry("lag", "--config", flow.file)
+        assert "; 3 offsets behind." in done.stdout
+        assert f"The log of {topic} on {flow.source.alias} was truncated below" in done.stderr
+        assert (_is_replaced(flow, topic, 2), _is_replaced(flow, topic, 3)) == ([False], [True])
+
+        copy_now(flow, "second")
+        done = ferry("lag", "--config", flow.file)
+        assert ("; 0 offsets behind." in done.stdout, done.stderr) == (True, "")
+        assert _is_replaced(flow, topic, 3) == [True, False]
+    finally:
+        source.wipe()
+
+
+def _is_replaced(flow: Flow, topic: str, offset: int) -> list[bool]:
+    """Of each place of a source offset, whether it is that of another record than the source has there."""
+    place = ["--topic", topic, "--partition", "0", "--offset", str(offset)]
+    shown = ferry("where", "--config", flow.file, *place).stdout.split("on the target:")[1:]
+    return ["its log was truncated" in it for it in shown]
 
 
 def test_a_flow_whose_topics_are_all_gone_has_no_age(pair: Pair) -> None:

@@ -220,6 +220,19 @@ def _warn_of_gone(flow: Flow, rows: Sequence[Lag]) -> None:
                 "says how to delete it."
             )
             continue
+        if gone == "source replaced":
+            warn(
+                f"The log of {topic} on {source} and its copy are not the same, and where they part is unknown: its "
+                f"lag is all that {source} holds, and the next run refuses it. ferry plan says what to do."
+            )
+            continue
+        if gone == "source truncated":
+            warn(
+                f"The log of {topic} on {source} was truncated below what was copied, and may have grown again since: "
+                "its lag counts from where the two part. The next run follows on.source.divergence: "
+                f"{flow.on_source_divergence}."
+            )
+            continue
         if gone == "source recreated":
             what = f"{topic} was deleted on {source} and recreated since it was copied"
             policy = f"on.source.topic.recreated: {flow.on_source_topic_recreated}"

@@ -25,6 +25,7 @@ from kafka_ferry.plan.topics.subset import narrow
 from kafka_ferry.plan.topics.topic_filter import Selection
 from kafka_ferry.report.run_report import RunReport
 from kafka_ferry.runs.plan.discover import read_open_transactions
+from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
 from kafka_ferry.runs.provenance.selection import selection_now
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.known_positions import known_positions
@@ -37,12 +38,21 @@ from kafka_ferry.wire.partitions.list_offsets import local_starts
 _SHOWN: Final = 10
 
 Gone = Literal[
-    "", "source recreated", "copy gone", "names changed", "ledger gone", "given up", "undeleted"
+    "",
+    "source recreated",
+    "source truncated",
+    "source replaced",
+    "copy gone",
+    "names changed",
+    "ledger gone",
+    "given up",
+    "undeleted",
 ]
 """Which of the two topics that the position is of is not the one that is there now; "" where both are.
-``names changed``: the remote topic is the copy of another topic. ``ledger gone``: the target has no position of a topic
-that the state folder calls proved. ``given up``: the flow has given up its copy, which is deleted; ``undeleted``: which
-is still there."""
+``source truncated``: the source's log parts from what was copied, and the position is where; ``source replaced``:
+where it parts is unknown. ``names changed``: the remote topic is the copy of another topic. ``ledger gone``: the target
+has no position of a topic that the state folder calls proved. ``given up``: the flow has given up its copy, which is
+deleted; ``undeleted``: which is still there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +94,7 @@ class Lag:
 
     @property
     def lag(self) -> int | None:
-        """Offsets on the source that are not yet accounted for; 0 for a truncated log, None without a leader."""
+        """Offsets on the source that are not yet accounted for; None without a leader."""
         if self.log_start is None or self.log_end is None:
             return None
         behind = self.log_end - (self.log_start if self.position is None else self.position)
@@ -145,7 +155,8 @@ def last_complete(flow: Flow, ledger: LedgerTable) -> str:
     unknown = "How many records are not copied is unknown."
     runs = flow_state(flow).folder("runs")
     begun = dict.fromkeys(map(str, ledger.positions()), 0)
-    until = until_text((begun | dict(RunFolder(runs, "").verified_until().partitions)).values())
+    proved = RunFolder(runs, "").verified_until().within(ledger.positions())
+    until = until_text((begun | dict(proved.partitions)).values())
     refused = _refused_by_last_run(runs)
     but = f" It refused {first_of(refused, _SHOWN)}." if refused else ""
     return (
@@ -227,35 +238,62 @@ def _rows(
     held = read_open_transactions(flow, bounds)
     remote_ids = target.topic_ids(remote_names.values(), only_visible=True)
     deleted = target.unknown(remote_names.values() - remote_ids.keys())
-    complete = RunFolder(flow_state(flow).folder("runs"), "").verified_until().partitions
+    stored = RunFolder(flow_state(flow).folder("runs"), "").verified_until()
+    complete = stored.within(ledger.positions()).partitions
     known, marks, rows = {tp.topic for tp in positions.known}, ledger.marks(), []
     released = ledger.released_topics()
+    parted = _parted(flow, ledger, ids, remote_names, positions, bounds)
     for tp in sorted(TopicPartition(it.name, n) for it in topics for n in range(it.partitions)):
         log = bounds.get(tp)
         remote = TopicPartition(remote_names[tp.topic], tp.partition)
         position, mark = positions.known.get(remote), marks.get(remote.topic)
-        until = complete.get(str(remote)) or None
+        until, begin = complete.get(str(remote)) or None, position.offset if position else None
         remote_id = None if remote.topic in deleted else remote_ids.get(remote.topic, "")
         gone = _find_gone(position, ids[tp.topic], remote_id, released)
         if gone == "source recreated" and mark and mark.topic != tp.topic:
             gone = "names changed"
         # A topic whose partitions are all empty has a position in one of them too.
-        if until and remote.topic not in known:
+        if stored.partitions.get(str(remote)) and remote.topic not in known:
             gone = "ledger gone"
+        if not gone and tp in parted:
+            begin = parted[tp]
+            gone = "source truncated" if begin >= 0 else "source replaced"
+        is_gone = gone not in {"", "source truncated"}
         row = Lag(
             tp.topic,
             tp.partition,
-            position.offset if position and not gone else None,
+            None if is_gone else begin,
             log.start if log else None,
             log.end if log else None,
             positions.moved.get(remote),
             # Of a run that could not prove others, the ledger has no proof, and the state folder this one's.
-            None if gone else proved.get(remote, until),
-            None if gone else until,
+            None if is_gone else proved.get(remote, until),
+            None if is_gone else until,
             *held.get(tp, ()),
         )
         rows.append(replace(row, gone=gone))
     return rows
+
+
+def _parted(
+    flow: Flow,
+    ledger: LedgerTable,
+    ids: Mapping[str, str],
+    remote_names: Mapping[str, str],
+    positions: FlowPositions,
+    bounds: Mapping[TopicPartition, LogBounds],
+) -> dict[TopicPartition, int]:
+    """Where the source's logs part from what was copied, below the position; -1 where that is unknown.
+
+    What the source has from there on is not copied, though its log may end at the position.
+    """
+    copied = {
+        tp: position
+        for tp in bounds
+        if (position := positions.known.get(TopicPartition(remote_names[tp.topic], tp.partition)))
+        and same_topic(position.topic_id, ids[tp.topic])
+    }
+    return diverged_epochs(flow.source, ledger, copied, remote_names)
 
 
 def _without_leader(flow: Flow, rows: Iterable[Lag]) -> dict[str, FerryError]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import Spread
@@ -44,7 +45,11 @@ def measure_run(run: RunContext, report: RunReport) -> Measures:
     partitions = _partitions(plan, counts)
     outcomes = OutcomeFiles.read_all(folder.files)
     behind, missing = _behind(run, partitions)
-    verified = _proof_moments(partitions, plan, report).later(folder.verified_until())
+    positions = run.ledger.positions()
+    proved = _proof_moments(partitions, plan, report)
+    ends = {str(tp): position.offset for tp, position in positions.items()}
+    ends = {tp: ends.get(tp, 0) for tp in proved.partitions}
+    verified = replace(proved, ends=ends).later(folder.verified_until().within(positions))
     folder.save_verified_until(verified)
     return Measures(
         copying_seconds=_copying_seconds(outcomes) or report.times.seconds.get("mirror", 0.0),

@@ -12,7 +12,7 @@ import pytest
 from kafka_ferry.batches import NO_AGES, Spread
 from kafka_ferry.copy import Outcome, OutcomeFiles
 from kafka_ferry.errors import ClusterUnreachable
-from kafka_ferry.model import OffsetsChoice, Plan, Range, Refusal, TopicPartition
+from kafka_ferry.model import OffsetsChoice, Plan, Position, Range, Refusal, TopicPartition
 from kafka_ferry.model.remarks import PlanRemarks
 from kafka_ferry.report.measures import Measures, VerifiedUntil
 from kafka_ferry.runs.publish import measures as measures_module
@@ -178,6 +178,32 @@ def test_an_earlier_proof_stays_until_there_is_a_later_one(
     assert found.verified_until == PLANNED_AT - 9_500
     assert proved(found) == {"orders": PLANNED_AT - 9_500, "clicks": PLANNED_AT * 2}
     assert folder.verified_until().partitions[str(CLICKS)] == PLANNED_AT * 2
+
+
+@pytest.mark.parametrize(
+    ("ends", "flow", "partitions"),
+    [
+        ({}, 7, {"orders-0": 8, "clicks-0": 9}),
+        ({"orders-0": 5}, 7, {"orders-0": 8, "clicks-0": 9}),
+        ({"orders-0": 6}, 0, {"clicks-0": 9}),
+        ({"clicks-0": 1}, 0, {"orders-0": 8}),
+    ],
+)
+def test_a_proof_of_what_the_ledger_does_not_have_counts_no_more(
+    ends: dict[str, int], flow: int, partitions: dict[str, int]
+) -> None:
+    stored = VerifiedUntil(7, {"orders-0": 8, "clicks-0": 9}, ends)
+    there = {TopicPartition("orders", 0): Position(5, "id", "id")}
+    assert stored.within(there) == VerifiedUntil(flow, partitions, ends)
+
+
+def test_a_proof_is_of_what_the_ledger_had_then(measured: Any, folder: RunFolder) -> None:
+    measured(a_range(), a_range("clicks"), **BOTH)
+    end = folder.verified_until().ends[str(ORDERS)]
+    assert end > 0
+    later = VerifiedUntil(0, {str(ORDERS): 1}, {str(ORDERS): end + 1})
+    folder.save_verified_until(later.later(folder.verified_until()))
+    assert folder.verified_until().ends[str(ORDERS)] == end
 
 
 def test_a_refused_topic_that_was_copied_before_is_measured_too(measured: Any) -> None:

@@ -105,6 +105,10 @@ def _show(one: Whereabouts) -> None:
     }
     if one.is_former:
         lines["source"] = "a former topic of this name, which was deleted since"
+    elif one.is_replaced:
+        lines["source"] = (
+            "its log was truncated below this offset since: it has another record there, or none"
+        )
     if one.window:
         lines["backfill"] = str(one.window)
     for name, text in lines.items():

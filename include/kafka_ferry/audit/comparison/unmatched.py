@@ -78,7 +78,7 @@ def judge_unmatched(
             milliseconds since 1970; None if everything should have been.
     """
     ours, theirs = state.source_unmatched, state.target_unmatched
-    ours, removed = _drop_removed(ours, target, state)
+    ours, removed = _drop_removed(ours, theirs, target, state)
     moved = _pair_moves(ours, theirs)
     differing = [*_reordered(ours, theirs, moved)]
     ours, theirs = ours.at(moved.left_source), theirs.at(moved.left_target)
@@ -118,17 +118,22 @@ def as_findings(missing: Entries, foreign: Entries) -> Iterator[Differing]:
         yield Differing("foreign", NO_OFFSET, offset)
 
 
-def _drop_removed(ours: Unmatched, target: AuditedLog, state: WalkState) -> tuple[Unmatched, int]:
+def _drop_removed(
+    ours: Unmatched, theirs: Unmatched, target: AuditedLog, state: WalkState
+) -> tuple[Unmatched, int]:
     """The source's unmatched records without those that the target has deleted, and how many these are.
 
     If the target has records before the first one on both sides, it reaches further back than the source.
     A target's log that starts at offset n has deleted n records at most, whatever the source has deleted: any
-    more are missing.
+    more are missing. What a backfill or a repair has appended is there, after newer records.
     """
     if state.head_records:
         return ours, 0
-    head = min(int(np.searchsorted(ours.gaps, 1)), most_deleted(target) - state.removed_records)
-    return ours.at(np.arange(head, len(ours))), head
+    head = ours.entries.digests[: np.searchsorted(ours.gaps, 1)]
+    is_elsewhere = np.isin(head, theirs.entries.digests)
+    most = max(0, most_deleted(target) - state.removed_records)
+    deleted = np.flatnonzero(~is_elsewhere)[:most]
+    return ours.at(all_but(deleted, len(ours))), len(deleted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,17 @@ def test_records_that_the_target_has_deleted_are_not_missing() -> None:
     assert findings(found) == {Differing("missing", 70, -1)}
 
 
+def test_what_was_appended_is_not_what_the_target_has_deleted() -> None:
+    """A flow that began at 20 has copied [0, 20) late, or a repair [20, 40) again: the target has deleted others."""
+    source = many(100)
+    for appended, deleted in ((source[:20], 40), (source[20:40], 50)):
+        target = MemoryLog(source[deleted:] + appended, since=deleted, lost_head=True)
+        _, found = compared(source, target, block=8)
+        assert found.removed == deleted - 20
+        at = source.index(appended[0])
+        assert findings(found) == {Differing("reordered", at + i, 100 + i) for i in range(20)}
+
+
 def test_no_more_records_are_deleted_on_the_target_than_its_log_start_says() -> None:
     source = many(100)
     _, found = compared(source, MemoryLog(source[33:], since=30, lost_head=True), block=8)

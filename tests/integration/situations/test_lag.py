@@ -146,6 +146,32 @@ def test_what_a_truncated_source_has_in_the_place_of_what_was_copied_is_not_call
         source.wipe()
 
 
+def test_a_copy_whose_log_was_truncated_is_not_called_complete(
+    folder: Path, primary: KafkaCluster, unique: Unique
+) -> None:
+    topic, target = unique("copied"), Broker(folder / "target")
+    try:
+        target.start().wait_ready()
+        create_topic(primary.bootstrap, topic)
+        for value in (b"kept", b"lost"):
+            produce(primary.bootstrap, topic, [Record(value=value)] * 3)
+        flow = make_flow(folder, primary, target, [topic], join_batches_below="0")
+        assert failures(copy_now(flow)) == []
+        there, proved = f"{remote(flow, topic)}-0", now_ms()
+        until = VerifiedUntil(proved, {there: proved}, {there: 6})
+        RunFolder(flow_state(flow).folder("runs"), "").save_verified_until(until)
+        done = ferry("lag", "--config", flow.file, "--short")
+        assert (done.stdout.startswith("Complete until"), done.stderr) == (True, "")
+        with broker_down(target):
+            cut_log(target, remote(flow, topic), 3)
+
+        done = ferry("lag", "--config", flow.file, "--short")
+        assert done.stdout == "Nothing is proved complete yet; 6 offsets behind.\n"
+        assert f"The copy of {topic} on {flow.target.alias} has lost records" in done.stderr
+    finally:
+        target.wipe()
+
+
 def _is_replaced(flow: Flow, topic: str, offset: int) -> list[bool]:
     """Of each place of a source offset, whether it is that of another record than the source has there."""
     place = ["--topic", topic, "--partition", "0", "--offset", str(offset)]

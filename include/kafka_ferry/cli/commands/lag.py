@@ -220,6 +220,13 @@ def _warn_of_gone(flow: Flow, rows: Sequence[Lag]) -> None:
                 "says how to delete it."
             )
             continue
+        if gone == "copy truncated":
+            warn(
+                f"The copy of {topic} on {target} has lost records that were copied: its log was truncated. How many "
+                f"is unknown, so its lag is all that {source} holds, and the next run refuses it: ferry repair says "
+                "more."
+            )
+            continue
         if gone == "source replaced":
             warn(
                 f"The log of {topic} on {source} and its copy are not the same, and where they part is unknown: its "

@@ -26,6 +26,7 @@ from kafka_ferry.plan.topics.topic_filter import Selection
 from kafka_ferry.report.run_report import RunReport
 from kafka_ferry.runs.plan.discover import read_open_transactions
 from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
+from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.provenance.selection import selection_now
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.known_positions import known_positions
@@ -43,6 +44,7 @@ Gone = Literal[
     "source truncated",
     "source replaced",
     "copy gone",
+    "copy truncated",
     "names changed",
     "ledger gone",
     "given up",
@@ -52,7 +54,7 @@ Gone = Literal[
 ``source truncated``: the source's log parts from what was copied, and the position is where; ``source replaced``:
 where it parts is unknown. ``names changed``: the remote topic is the copy of another topic. ``ledger gone``: the target
 has no position of a topic that the state folder calls proved. ``given up``: the flow has given up its copy, which is
-deleted; ``undeleted``: which is still there."""
+deleted; ``undeleted``: which is still there. ``copy truncated``: the target's log no longer has its last record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +245,8 @@ def _rows(
     known, marks, rows = {tp.topic for tp in positions.known}, ledger.marks(), []
     released = ledger.released_topics()
     parted = _parted(flow, ledger, ids, remote_names, positions, bounds)
+    there, _ = target.readable_topics(remote_names.values())
+    cut = lost_ends(flow, target, ledger, there.values())
     for tp in sorted(TopicPartition(it.name, n) for it in topics for n in range(it.partitions)):
         log = bounds.get(tp)
         remote = TopicPartition(remote_names[tp.topic], tp.partition)
@@ -255,6 +259,8 @@ def _rows(
         # A topic whose partitions are all empty has a position in one of them too.
         if stored.partitions.get(str(remote)) and remote.topic not in known:
             gone = "ledger gone"
+        if not gone and remote in cut:
+            gone = "copy truncated"
         if not gone and tp in parted:
             begin = parted[tp]
             gone = "source truncated" if begin >= 0 else "source replaced"

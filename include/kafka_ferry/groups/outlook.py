@@ -259,6 +259,9 @@ def _partition(
     # An empty log has nothing to copy, and what came from the other cluster is there.
     is_there = move.home or move.start == end
     to = end if is_there else None if move.is_lost else copied_to.get(move.source)
+    if move.offset is None and to is not None and has_read < to:
+        # Of a move that is held, nothing says which of the offsets before the position have copies.
+        to = None
     missing = move.missing if offset == move.offset else 0
     return PartitionOutlook(
         source=move.source,

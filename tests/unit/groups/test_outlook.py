@@ -132,6 +132,12 @@ def test_what_the_source_does_not_say_is_unknown() -> None:
     assert (found.lag, found.not_copied) == (-1, -1)
 
 
+def test_of_what_has_no_place_there_nothing_is_said_to_be_copied() -> None:
+    assert (looked(HELD).state, looked(HELD).not_copied) == ("ready", -1)
+    has_read_all = replace(HELD, committed=Committed(9))
+    assert looked(has_read_all).not_copied == 1
+
+
 def test_what_came_from_the_other_cluster_and_an_empty_log_have_nothing_to_copy() -> None:
     elsewhere = TopicPartition("b.orders", 0)
     for move in (replace(MOVED, home=True), replace(MOVED, start=10)):

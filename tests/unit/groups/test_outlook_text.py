@@ -20,7 +20,7 @@ def test_it_is_told_group_by_group() -> None:
     assert lines == [
         "READY app (lag 3, 1 not copied)",
         "  orders-0 7 -> a.orders-0 8 (exact), first record 8, 1970-01-01 00:00:01 UTC, without a key",
-        "STUCK app (lag 3, 1 not copied): orders-0 would begin by auto.offset.reset: nothing is copied.",
+        "STUCK app (lag 3, unknown not copied): orders-0 would begin by auto.offset.reset: nothing is copied.",
         "  orders-0 7 -> a.orders-0 no offset, nothing to begin with [nothing is copied.]",
         "a to b: 1 of 2 groups may start on b, 0 in use there, 1 stuck",
     ]

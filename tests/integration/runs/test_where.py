@@ -57,6 +57,7 @@ def test_a_record_is_found_with_its_run_its_transaction_its_proof_and_its_certif
     assert f"{there} offset 4, there" in shown.stdout
     assert "certificate:   1" in shown.stdout
     assert "accounted for: " in ferry(*asked, "5").stdout
+    assert ", unless it had expired by then" in ferry(*asked, "2").stdout
     (told,) = json.loads(ferry(*asked, "4", "--json").stdout)
     assert told["target_offset"] == 4
     none = ferry(*asked, "8")

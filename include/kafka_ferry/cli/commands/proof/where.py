@@ -92,6 +92,9 @@ def _show(one: Whereabouts) -> None:
     proof = "no" if one.state == "topic deleted" else _UNPROVED
     if one.proof:
         proof = f"{moment_text(one.proof.at)}, run {one.proof.run}"
+        if one.state == "expired":
+            # What had expired before its proof was read by no run, and the ledger does not say which that was.
+            proof += ", unless it had expired by then"
     if one.window and one.certificate and not one.proof:
         proof = "by its certificate"
     lines = {

@@ -111,7 +111,9 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/connections/test_kept_connections.py": "control: admin",
     "integration/connections/test_kerberos.py": "wire/connections: kerberos",
     "integration/verify/test_ledger_topic.py": "ledger: topic; runs/repair: ledger_records",
-    "integration/runs/test_metrics.py": f"runs/publish: lag partition_lag prometheus; {AIRFLOW}/monitoring: metrics",
+    "integration/runs/test_metrics.py": "runs/publish: lag partition_lag prometheus; "
+    f"{AIRFLOW}/monitoring: metrics",
+    "integration/situations/test_lag.py": "runs/publish: copied_logs",
     "integration/situations/test_source.py": "runs/plan: diverged; runs/provenance: diverged_epochs",
     "integration/situations/test_log_ends.py": "runs/provenance: log_ends log_mismatches own_producers; "
     "wire/partitions: marker_writers",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_ferry.clock import until_text
 from kafka_ferry.config import Flow
@@ -14,20 +14,18 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable, FerryError, InputError
 from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.ledger.table_files import held_if_unwritable
-from kafka_ferry.model import ORDINARY, LogBounds, Position, RunOptions, Topic, TopicPartition
+from kafka_ferry.model import ORDINARY, LogBounds, RunOptions, Topic, TopicPartition
 from kafka_ferry.model.cluster_state import FlowPositions
 from kafka_ferry.model.removals import first_of
 from kafka_ferry.plan import select_topics
 from kafka_ferry.plan.make_plan import lost_by_origin
 from kafka_ferry.plan.topics.missing import missing_topics, named_topics
-from kafka_ferry.plan.topics.provenance import same_topic
 from kafka_ferry.plan.topics.subset import narrow
 from kafka_ferry.plan.topics.topic_filter import Selection
 from kafka_ferry.report.run_report import RunReport
 from kafka_ferry.runs.plan.discover import read_open_transactions
-from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
-from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.provenance.selection import selection_now
+from kafka_ferry.runs.publish.copied_logs import CopiedLogs, Gone
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.known_positions import known_positions
 from kafka_ferry.runs.state.run_folder import REPORT_DATA, RunFolder
@@ -37,24 +35,6 @@ from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.list_offsets import local_starts
 
 _SHOWN: Final = 10
-
-Gone = Literal[
-    "",
-    "source recreated",
-    "source truncated",
-    "source replaced",
-    "copy gone",
-    "copy truncated",
-    "names changed",
-    "ledger gone",
-    "given up",
-    "undeleted",
-]
-"""Which of the two topics that the position is of is not the one that is there now; "" where both are.
-``source truncated``: the source's log parts from what was copied, and the position is where; ``source replaced``:
-where it parts is unknown. ``names changed``: the remote topic is the copy of another topic. ``ledger gone``: the target
-has no position of a topic that the state folder calls proved. ``given up``: the flow has given up its copy, which is
-deleted; ``undeleted``: which is still there. ``copy truncated``: the target's log no longer has its last record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,36 +215,25 @@ def _rows(
     positions: FlowPositions,
 ) -> list[Lag]:
     """The rows of the source's topics, without what only remote storage has."""
-    ids = {topic.name: topic.topic_id for topic in topics}
     proved = proof_ages(ledger, target).by_partition()
     held = read_open_transactions(flow, bounds)
-    remote_ids = target.topic_ids(remote_names.values(), only_visible=True)
-    deleted = target.unknown(remote_names.values() - remote_ids.keys())
     stored = RunFolder(flow_state(flow).folder("runs"), "").verified_until()
     complete = stored.within(ledger.positions()).partitions
-    known, marks, rows = {tp.topic for tp in positions.known}, ledger.marks(), []
-    released = ledger.released_topics()
-    parted = _parted(flow, ledger, ids, remote_names, positions, bounds)
-    there, _ = target.readable_topics(remote_names.values())
-    cut = lost_ends(flow, target, ledger, there.values())
+    ids = {topic.name: topic.topic_id for topic in topics}
+    logs = CopiedLogs.of(flow, ledger, target, positions.known, (ids, remote_names), bounds)
+    with_position = {tp.topic for tp in positions.known}
+    rows = []
     for tp in sorted(TopicPartition(it.name, n) for it in topics for n in range(it.partitions)):
         log = bounds.get(tp)
         remote = TopicPartition(remote_names[tp.topic], tp.partition)
-        position, mark = positions.known.get(remote), marks.get(remote.topic)
-        until, begin = complete.get(str(remote)) or None, position.offset if position else None
-        remote_id = None if remote.topic in deleted else remote_ids.get(remote.topic, "")
-        gone = _find_gone(position, ids[tp.topic], remote_id, released)
-        if gone == "source recreated" and mark and mark.topic != tp.topic:
-            gone = "names changed"
+        position, until = positions.known.get(remote), complete.get(str(remote)) or None
+        gone, begin = logs.gone(tp, remote), position.offset if position else None
         # A topic whose partitions are all empty has a position in one of them too.
-        if stored.partitions.get(str(remote)) and remote.topic not in known:
+        if stored.partitions.get(str(remote)) and remote.topic not in with_position:
             gone = "ledger gone"
-        if not gone and remote in cut:
-            gone = "copy truncated"
-        if not gone and tp in parted:
-            begin = parted[tp]
-            gone = "source truncated" if begin >= 0 else "source replaced"
         is_gone = gone not in {"", "source truncated"}
+        if gone == "source truncated":
+            begin = logs.parted[tp]
         row = Lag(
             tp.topic,
             tp.partition,
@@ -279,27 +248,6 @@ def _rows(
         )
         rows.append(replace(row, gone=gone))
     return rows
-
-
-def _parted(
-    flow: Flow,
-    ledger: LedgerTable,
-    ids: Mapping[str, str],
-    remote_names: Mapping[str, str],
-    positions: FlowPositions,
-    bounds: Mapping[TopicPartition, LogBounds],
-) -> dict[TopicPartition, int]:
-    """Where the source's logs part from what was copied, below the position; -1 where that is unknown.
-
-    What the source has from there on is not copied, though its log may end at the position.
-    """
-    copied = {
-        tp: position
-        for tp in bounds
-        if (position := positions.known.get(TopicPartition(remote_names[tp.topic], tp.partition)))
-        and same_topic(position.topic_id, ids[tp.topic])
-    }
-    return diverged_epochs(flow.source, ledger, copied, remote_names)
 
 
 def _without_leader(flow: Flow, rows: Iterable[Lag]) -> dict[str, FerryError]:
@@ -322,26 +270,6 @@ def _have_no_leader(numbers: list[int]) -> str:
     if len(numbers) == 1:
         return f"partition {numbers[0]} has no leader"
     return f"{len(numbers):,} partitions have no leader, such as {numbers[0]}"
-
-
-def _find_gone(
-    position: Position | None, source_id: str, remote_id: str | None, released: Collection[str]
-) -> Gone:
-    """Which topic is not the one of ``position``; ``remote_id`` is None where the remote one was deleted.
-
-    ``released``: the ids of remote topics that the flow has given up.
-    """
-    if remote_id in released:
-        return "undeleted"
-    # Before offset 0 there is nothing, whatever the topic.
-    if position is None or not position.offset:
-        return ""
-    if position.remote_topic_id in released:
-        return "given up"
-    if not same_topic(position.topic_id, source_id):
-        return "source recreated"
-    is_same = remote_id is not None and same_topic(position.remote_topic_id, remote_id)
-    return "" if is_same else "copy gone"
 
 
 def _lacking(

@@ -102,7 +102,7 @@ const Expectations = ({ checks }) =>
           check.success || !check.advice ? null : h(C.Text, { color: "fg.muted" }, `What to do: ${check.advice}`)))));
 
 const WIDE = [
-  { key: "topic", title: "Topic", breaks: "6rem", show: (row) => h(C.Span, { title: `on the target: ${row.remote_topic}` }, row.topic, h(Below, null, `partition ${row.partition}, ${number(row.start)} to ${number(row.end)}`, counted(row.reasons).map((reason) => `, ${reason}`))) },
+  { key: "topic", title: "Topic", breaks: "5.5rem", show: (row) => h(C.Span, { title: `on the target: ${row.remote_topic}` }, row.topic, h(Below, null, `partition ${row.partition}, ${number(row.start)} to ${number(row.end)}`, counted(row.reasons).map((reason) => `, ${reason}`))) },
   { key: "partition", title: "Partition", end: true, hideBelow: "md", show: (row) => number(row.partition) },
   { key: "start", title: "From", end: true, hideBelow: "md", show: (row) => number(row.start) },
   { key: "end", title: "To", end: true, hideBelow: "md", show: (row) => number(row.end) },

@@ -114,6 +114,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/runs/test_metrics.py": "runs/publish: lag partition_lag prometheus; "
     f"{AIRFLOW}/monitoring: metrics",
     "integration/situations/test_lag.py": "runs/publish: copied_logs",
+    "unit/runs/failover/test_unread_letters.py": "runs/failover: readers",
     "integration/situations/test_source.py": "runs/plan: diverged; runs/provenance: diverged_epochs",
     "integration/situations/test_log_ends.py": "runs/provenance: log_ends log_mismatches own_producers; "
     "wire/partitions: marker_writers",

@@ -93,7 +93,7 @@ class CertifiedRange(NamedTuple):
         serial: the certificate.
         remote_topic: the topic on the target.
         times: of a backfill, the timestamps ``[since, until)`` of its records: of others it says nothing.
-        unread: how many of its records nobody has read back.
+        unread: how many of its records were gone before a run could read them back.
     """
 
     offsets: Span

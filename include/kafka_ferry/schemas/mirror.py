@@ -67,8 +67,8 @@ class SchemaMirror:
     def mirror(self, subjects: Iterable[str]) -> None:
         """Mirror all versions of subjects, and what they refer to.
 
-        A subject that is only referred to gets the source's compatibility level where it is made here: whoever may
-        register a schema on the source chooses what it refers to, and others may use the target's.
+        A subject that is only referred to gets the source's compatibility level where it is made here: a
+        producer on the source chooses what its schemas refer to, and others may use the target's.
         """
         for subject in subjects:
             self.mirror_subject(subject)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _BACKFILL: Final = "Manual backfill"
 _BACKFILL_RUN: Final = "backfill"
-# Airflow shows it to whoever writes something else: it says no more than which units there are.
+# Airflow shows it to a user who writes something else: it says no more than which units there are.
 _RATE: Final = "^[0-9]+ ?(|B|KiB|MiB|GiB)$"
 
 

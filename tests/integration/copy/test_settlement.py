@@ -14,11 +14,12 @@ from unittest.mock import Mock
 import pytest
 
 from kafka_ferry.batches import Batch, for_producer, single_record
+from kafka_ferry.config import Flow
 from kafka_ferry.copy import copy_for_flow
 from kafka_ferry.copy.target.fencing import end_skipped, transactional_id
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.ledger import encode, ledger_topic
-from kafka_ferry.model import TopicPartition
+from kafka_ferry.model import Range, TopicPartition
 from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.positions import position_group
 from kafka_ferry.wire import WireCluster
@@ -252,15 +253,21 @@ def test_a_producer_that_has_sent_nothing_has_nothing_to_end(wire: Wire, unique:
     assert learn_ending(wire.coordination, unique("never")) == Ending(TransactionOutcome.UNKNOWN)
 
 
+def only_writer(wire: Wire, pair: Pair, topic: str) -> tuple[Flow, Range, TransactionalProducer]:
+    """A flow of a topic, its one range, and the producer of its only writer, which has started."""
+    flow = pair.flow([topic], writers=1)
+    (range_,) = plan_now(flow).ranges
+    producer = wire.producer(transactional_id(flow.name, range_.writer))
+    producer.start()
+    return flow, range_, producer
+
+
 @pytest.mark.parametrize(("in_ledger", "shown"), [(True, 1), (False, 0)])
 def test_a_writer_goes_by_the_ledger_where_the_coordinator_has_forgotten(
     in_ledger: bool, shown: int, wire: Wire, pair: Pair
 ) -> None:
     topic = pair.topic("forgotten", [Record(b"key", b"value")])
-    flow = pair.flow([topic], writers=1)
-    (range_,) = plan_now(flow).ranges
-    producer = wire.producer(transactional_id(flow.name, range_.writer))
-    producer.start()
+    flow, range_, producer = only_writer(wire, pair, topic)
     ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
     producer.add_partitions([ledger])
     wire.send(producer, range_.target, single_record(b"key", b"value", 1))
@@ -288,10 +295,7 @@ def test_what_hides_the_ledger_ends_as_the_copied_records_did_where_the_coordina
     is_committed: bool, wire: Wire, pair: Pair
 ) -> None:
     topic = pair.topic("hidden", [Record(b"key", b"value")])
-    flow = pair.flow([topic], writers=1)
-    (range_,) = plan_now(flow).ranges
-    producer = wire.producer(transactional_id(flow.name, range_.writer))
-    producer.start()
+    flow, range_, producer = only_writer(wire, pair, topic)
     producer.add_partitions([range_.target])
     wire.send(producer, range_.target, single_record(b"key", b"value", 1))
     copied = a_copied_range(

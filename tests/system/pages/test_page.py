@@ -208,7 +208,7 @@ def test_a_pool_that_there_is_not_is_told_with_the_flows_file(
         api.wait_for_dag("mirror_pooled_to_backup")
         (told,) = (it for it in got(admin, FLOWS)["problems"] if "pooled.yaml" in it)
         assert "pool: Airflow has no pool 'no_such_pool': the tasks mirror and verify stay" in told
-        # Whoever looks at the flow alone sees only a run that goes on.
+        # A user who looks at the flow alone sees only a run that goes on.
         (kind,) = got(admin, f"{FLOWS}/pooled_to_backup")["attention"]
         assert kind["sentences"] == [told.partition("pool: ")[2]]
     finally:

@@ -426,7 +426,7 @@ def test_unread_offsets_that_no_backfill_has_copied_are_counted(
         ([(0, 0, 90), (10, 92, 20)], 15, (0, 50), 20),
         ([(0, 0, 90), (10, 92, 20)], 40, (0, 50), 10),
         ([(0, 0, 90), (10, 92, 20)], 50, (0, 50), 0),
-        # What the source has deleted too, nobody could read there either.
+        # What the source has deleted too, a group could not read there either.
         ([(0, 0, 90), (10, 92, 20)], 5, (45, 50), 5),
     ],
 )

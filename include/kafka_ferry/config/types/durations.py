@@ -17,7 +17,7 @@ PATTERN: Final = (
 """The form of such a text, for editors."""
 _FORM: Final = regex.compile(PATTERN)
 
-# Nobody writes a longer one, and to look for what is meant takes the square of a text's length.
+# No span of time is a longer text, and to look for what is meant takes the square of its length.
 _LONGEST_TEXT: Final = 200
 # Airflow adds it to the moments of runs, and its scheduler ends at one that no calendar has.
 _LONGEST: Final = timedelta(days=36_500)

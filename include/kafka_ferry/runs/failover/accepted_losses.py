@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from kafka_ferry.ledger.proofs import accepted_ranges
+from kafka_ferry.runs.failover.readers import most_lacking
 from kafka_ferry.verify.counts import count
 
 if TYPE_CHECKING:
     from kafka_ferry.groups.outlook import GroupOutlook
     from kafka_ferry.ledger import LedgerTable
-    from kafka_ferry.model import Topic, TopicPartition
+    from kafka_ferry.model import Topic
 
 
 def accepted_losses(
@@ -43,26 +44,11 @@ def accepted_losses(
         known, went_to = accepted.get(entry.key), entry.copied.remote_topic_id
         if not known or went_to not in ("", ids.get(entry.target.topic)):
             continue
-        readers = _readers(entry.target, continues, known.missing)
-        if readers:
-            name, lacking = max(readers.items(), key=lambda reader: reader[1])
-            others = f" (and {len(readers) - 1} more)" if len(readers) > 1 else ""
+        offsets_there = {name: at for (tp, name), at in continues.items() if tp == entry.target}
+        if lacking := most_lacking(offsets_there, known.missing):
+            names, records = lacking
             yield (
-                f"{entry.target} lacks {count(lacking, 'record')} of {known.topic}-{known.partition} "
-                f"[{known.start}, {entry.copied.end}) that {name}{others} would read next: they were accepted "
+                f"{entry.target} lacks {count(records, 'record')} of {known.topic}-{known.partition} "
+                f"[{known.start}, {entry.copied.end}) that {names} would read next: they were accepted "
                 f"as missing ({known.reason})."
             )
-
-
-def _readers(
-    target: TopicPartition,
-    continues: Mapping[tuple[TopicPartition, str], int],
-    missing: Iterable[tuple[int, int]],
-) -> dict[str, int]:
-    """By group that has not read all of it, how much of what is missing lies before it."""
-    lacking = {
-        name: sum(max(0, end - max(start, offset)) for start, end in missing)
-        for (tp, name), offset in continues.items()
-        if tp == target
-    }
-    return {name: records for name, records in lacking.items() if records}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kafka_ferry.ledger.queries.dead_letters import dead_letters
+from kafka_ferry.runs.failover.readers import most_lacking
 from kafka_ferry.verify.counts import count
 
 if TYPE_CHECKING:
@@ -27,16 +28,11 @@ def unread_letters(flow: Flow, ledger: LedgerTable, moves: GroupMoves) -> Iterat
             committed[one.source][group.group.name] = one.committed.offset
     letters = dead_letters(ledger, {source.topic for source in committed}) if committed else {}
     for source, spans in sorted(letters.items()):
-        unread = {
-            name: sum(max(0, end - max(start, offset)) for start, end in spans)
-            for name, offset in committed[source].items()
-        }
-        unread = {name: records for name, records in unread.items() if records}
-        if not unread:
+        unread = most_lacking(committed[source], spans)
+        if unread is None:
             continue
-        name, most = max(unread.items(), key=lambda reader: reader[1])
-        others = f" (and {len(unread) - 1} more)" if len(unread) > 1 else ""
+        names, records = unread
         yield (
-            f"{name}{others} has not read {count(most, 'record')} of {source} that went to {flow.dead_letter_name} on "
+            f"{names} has not read {count(records, 'record')} of {source} that went to {flow.dead_letter_name} on "
             f"{flow.target.alias}: its consumers do not get them there."
         )

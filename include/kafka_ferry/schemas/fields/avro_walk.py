@@ -8,8 +8,8 @@ Schemas in which neither can happen are read without a walk: their records have 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, NamedTuple
 
 from kafka_ferry.schemas.fields.limits import MOST_NESTED, Budget, record_budget
@@ -164,20 +164,11 @@ def _is_recursive(named_types: Mapping[str, Any]) -> bool:
         name: {part for part in _within(type_) if isinstance(part, str) and part in named_types}
         for name, type_ in named_types.items()
     }
-    users: dict[str, list[str]] = defaultdict(list)
-    for name, used in uses.items():
-        for one in used:
-            users[one].append(name)
-    left = {name: len(used) for name, used in uses.items()}
-    leaves = [name for name, count in left.items() if not count]
-    while leaves:
-        leaf = leaves.pop()
-        del left[leaf]
-        for user in users[leaf]:
-            left[user] -= 1
-            if not left[user]:
-                leaves.append(user)
-    return bool(left)
+    try:
+        TopologicalSorter(uses).prepare()
+    except CycleError:
+        return True
+    return False
 
 
 def _has_empty_values(root: Any, named_types: Mapping[str, Any]) -> bool:

@@ -14,13 +14,16 @@ INSTALL := uv pip install --quiet --no-deps --python $(BIN)/python \
 
 # Two processors are never idle: what waits for brokers and for Airflow most of the time leaves them to others.
 # First the tests that must be alone, one after the other, since a real Airflow has to answer in time; and beside them,
-# with the lowest priority, what waits for nothing, in a cache of its own (.ci/run). Then three files at a time: each
+# with a low priority, what waits for nothing, in a cache of its own (.ci/run). Then three files at a time: each
 # process has brokers and a Spark of its own, which the tests of a file share. The long files come first
 # (pyproject.toml), so that none waits for another.
 BESIDE := tests/unit tests/simulation/test_histories.py tests/faults/test_foreign_bytes.py
 OTHERS := tests/system tests/faults tests/integration tests/simulation $(BESIDE:%=--ignore=%)
+# Linux shares the processors between sessions first (autogroup), and brokers and Airflow have sessions of their own:
+# among them a process's own priority says nothing.
+LAST := $$(command -v setsid) sh -c '{ echo 10 > /proc/self/autogroup; } 2> /dev/null; exec nice -n 10 "$$@"' sh
 define run_tests
-FERRY_SOURCE_BROKERS=1 FERRY_TARGET_BROKERS=1 nice -n 19 pytest -n 2 --dist loadfile -o cache_dir=.pytest_cache/beside \
+FERRY_SOURCE_BROKERS=1 FERRY_TARGET_BROKERS=1 $(LAST) pytest -n 2 --dist loadfile -o cache_dir=.pytest_cache/beside \
   -m "$(1)" $(2) > $(VENV)/beside.log 2>&1 & beside=$$!; \
   trap "kill $$beside 2> /dev/null" EXIT; trap "exit 130" INT TERM; \
   pytest -m "$(1) and alone" tests/system; alone=$$?; wait $$beside; beside=$$?; cat $(VENV)/beside.log; \

@@ -115,12 +115,17 @@ def _clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Br
             cluster.wipe()
 
 
-@pytest.fixture(scope="session")
-def _three_brokers(
+@pytest.fixture(scope="module")
+def three_brokers(
     _clusters: dict[str, Brokers], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Brokers]:
+    """A cluster of three brokers, for tests of replicas, racks and moved leaders: ``backup`` where that has as many.
+
+    Others end with the file: while they idle they would take more of the processors than a start does.
+    """
     if len(_clusters["backup"].brokers) >= 3:
         yield _clusters["backup"]
+        delete_all_topics(_clusters["backup"])
         return
     three = Brokers(tmp_path_factory.mktemp("three") / "backup", config=QUICK_CLEANER)
     try:
@@ -128,13 +133,6 @@ def _three_brokers(
         yield three
     finally:
         three.wipe()
-
-
-@pytest.fixture(scope="module")
-def three_brokers(_three_brokers: Brokers) -> Iterator[Brokers]:
-    """A cluster of three brokers, for tests of replicas, racks and moved leaders; as ``backup``."""
-    yield _three_brokers
-    delete_all_topics(_three_brokers)
 
 
 @pytest.fixture(scope="module")

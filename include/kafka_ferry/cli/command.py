@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+import regex
+import typer
 from typer.core import TyperCommand, TyperOption
 
 from kafka_ferry.cli.terminal import is_plain
@@ -17,6 +19,8 @@ _WORDS: Final = {
     "Input should be greater than or equal to": "must be at least",
     "Input should be less than or equal to": "must be at most",
 }
+_TIME: Final = regex.compile(r"\d{2}:\d{2}\S*")
+_BROKER: Final = regex.compile(r"[^\s:]+:\d+,?")
 
 
 class Command(TyperCommand):
@@ -37,6 +41,7 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As typer, and of an argument too many it says which option was meant."""
         arguments = list(args)
+        require_once(self, ctx, arguments)
         ctx.allow_extra_args = True
         left: list[str] = super().parse_args(ctx, args)
         if ctx.args and not ctx.resilient_parsing:
@@ -53,27 +58,54 @@ class Command(TyperCommand):
         super().format_help(ctx, formatter)
 
 
+def require_once(command: TyperCommand, ctx: Any, arguments: Sequence[str]) -> None:
+    """Refuse an option that takes one value and is given twice, by one of its names or several.
+
+    Typer takes the last one, and says nothing of the others.
+
+    Raises:
+        BadParameter: there is one.
+    """
+    _, _, given = command.make_parser(ctx).parse_args(list(arguments))
+    for option in given:
+        takes_one = isinstance(option, TyperOption) and not (option.multiple or option.is_flag)
+        if takes_one and given.count(option) > 1:
+            names = " or ".join(option.opts)
+            raise typer.BadParameter(
+                f"{names} is given twice, and only one value can count: call the command once for each."
+            )
+
+
 def _one_too_many(ctx: Any, arguments: Sequence[str]) -> str:
-    """The error about the first argument that a command does not take, and the option that may be meant."""
-    extra, options = ctx.args[0], {name for param in ctx.command.params for name in param.opts}
-    before = next(
-        (
-            argument
-            for argument in arguments[: arguments.index(extra)][-2:-1]
-            if argument in options
-        ),
-        "",
-    )
-    meant = ""
-    if extra.endswith(SUFFIXES) and "--config" in options:
-        meant = f"--config {extra}"
-    elif "->" in extra and "--flow" in options:
-        meant = f"--flow '{extra}'"
-    elif before:
-        meant = f"{before} {arguments[arguments.index(before) + 1].rstrip(',')},{extra}"
-    elif "--topics" in options:
-        meant = f"--topics {extra}"
+    """The error about the first argument that a command does not take, and what may be meant."""
+    extra = ctx.args[0]
+    meant = _meant(ctx, extra, arguments[: arguments.index(extra)])
     return f"{extra!r} belongs to no option." + (f" Did you mean {meant}?" if meant else "")
+
+
+def _meant(ctx: Any, extra: str, before: Sequence[str]) -> str:
+    """What may be meant by an argument too many, "" if nothing that is known.
+
+    Args:
+        ctx: typer's context.
+        extra: the argument.
+        before: those before it.
+    """
+    params = [param for param in ctx.command.params if isinstance(param, TyperOption)]
+    options = {name: param for param in params for name in param.opts}
+    option, value = ("", "", *before)[-2:]
+    if extra.endswith(SUFFIXES) and "--config" in options:
+        return f"--config {extra}"
+    if "->" in extra and "--flow" in options:
+        return f"--flow '{extra}'"
+    if option in options and _TIME.fullmatch(extra):
+        return f"{option} {value}T{extra}"
+    if option in options:
+        several = f"{option} {value} {option} {extra}" if options[option].multiple else ""
+        return f"{option} {value.rstrip(',')},{extra}" if option == "--topics" else several
+    if _BROKER.fullmatch(value) and _BROKER.fullmatch(extra):
+        return f"{value.rstrip(',')},{extra}, as brokers of one cluster"
+    return f"--topics {extra}" if "--topics" in options else ""
 
 
 def with_value(error: Any, arguments: Sequence[str]) -> str:

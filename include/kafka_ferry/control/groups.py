@@ -83,7 +83,13 @@ class GroupControl:
             names = [group.name for group in self.groups()]
         except FerryError:
             names = []
-        advice = did_you_mean(name, names) or "`kafka-consumer-groups.sh --list` shows its groups."
+        parts = [part.strip() for part in name.split(",")]
+        apart = "Name each of them by itself." if len(parts) > 1 and {*parts} <= {*names} else ""
+        advice = (
+            apart
+            or did_you_mean(name, names)
+            or "`kafka-consumer-groups.sh --list` shows its groups."
+        )
         return InputError(f"There is no group {name} on {self.alias}.", advice=advice)
 
     def describe(self, names: Collection[str]) -> dict[str, Group | FerryError]:

@@ -41,6 +41,23 @@ def test_no_style_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (["certificate", "list", "3"], "'3' belongs to no option."),
         (
+            ["failover", "--group", "billing", "shipping"],
+            "Did you mean --group billing --group shipping?",
+        ),
+        (
+            ["backfill", "--since", "2026-11-21", "06:00", "--until", "2026-11-22"],
+            "'06:00' belongs to no option. Did you mean --since 2026-11-21T06:00?",
+        ),
+        (
+            ["init", "a-1:9092", "b-1:9092", "b-2:9092"],
+            "Did you mean b-1:9092,b-2:9092, as brokers of one cluster?",
+        ),
+        (["plan", "--timeout", "5", "m"], "'m' belongs to no option.\n"),
+        (
+            ["run", "--flow", "a->b", "--flow=b->a"],
+            "--flow is given twice, and only one value can count: call the command once for each.",
+        ),
+        (
             ["certificate", "show", "abc"],
             "from 1 on, and not 'abc'; ferry certificate list shows them",
         ),

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from kafka_ferry.cli import mm1_options as options
+from kafka_ferry.cli.command import require_once
 from kafka_ferry.cli.commands.run import run_flows
 from kafka_ferry.cli.options import JsonOption
 from kafka_ferry.cli.terminal import messages, warn
@@ -37,11 +38,7 @@ class WholeNames(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As any command's, but an option that takes one value may be given once, by one of its names."""
-        _, _, parameters = self.make_parser(ctx).parse_args(list(args))
-        for option in parameters:
-            if parameters.count(option) > 1 and not option.multiple:
-                names = " or ".join(option.opts)
-                raise typer.BadParameter(f"{names} is given twice, and only one value can count.")
+        require_once(self, ctx, args)
         return super().parse_args(ctx, args)
 
 

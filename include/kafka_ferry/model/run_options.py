@@ -31,7 +31,17 @@ class Window:
             raise ValueError("a window must end after it begins")
 
     def __str__(self) -> str:
-        return f"[{_moment(self.since_ms)}, {_moment(self.until_ms)})"
+        return f"[{self.since}, {self.until})"
+
+    @property
+    def since(self) -> str:
+        """The first moment in it, as an option takes it."""
+        return _moment(self.since_ms)
+
+    @property
+    def until(self) -> str:
+        """The first moment after it, as an option takes it."""
+        return _moment(self.until_ms)
 
 
 def _moment(at_ms: int) -> str:

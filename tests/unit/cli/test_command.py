@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from kafka_ferry.config import load_flow
+from kafka_ferry.model import Plan, RunOptions, Window
+from kafka_ferry.runs.state.run_context import RunContext
 from kafka_sandbox.network.proxied import ProxyAddress
 from tests.support.runs.command_line import ferry
 from tests.support.runs.flows import write_flow
@@ -87,6 +90,28 @@ def test_a_run_that_does_not_exist_is_not_repeated(tmp_path: Path) -> None:
         assert done.returncode == 9
         assert "has no run nope: there is none of that id in" in done.stderr
     assert sorted(tmp_path.iterdir()) == [file]
+
+
+def test_a_run_is_repeated_for_the_time_that_it_was_for(tmp_path: Path) -> None:
+    """An ordinary run in a backfill's name would call the backfill proved, and copy no more of it."""
+    file = write_flow(
+        tmp_path, ProxyAddress("localhost:1"), ProxyAddress("localhost:2"), ["orders"]
+    )
+    flow = load_flow(file)
+    for name, window in (("usual", None), ("week", Window(0, 60_000))):
+        plan = Plan(flow.name, name, 1, "A", "B", options=RunOptions(window=window))
+        RunContext.of(flow, name).folder.save_plan(plan)
+    span = ("--since", "1970-01-01T00:00Z", "--until", "1970-01-01T00:01Z")
+    other = ("--since", "1970-01-01", "--until", "1970-01-02")
+    way = f"ferry backfill {' '.join(span)} --run-id week continues it."
+    for call, said in (
+        (["run", "--run-id", "week"], way),
+        (["backfill", *other, "--run-id", "week"], way),
+        (["backfill", *other, "--run-id", "usual"], "The run usual is no backfill."),
+        (["backfill", *span, "--run-id", "week", "--timeout", "1"], "cannot be reached"),
+    ):
+        done = ferry(*call, "--config", file)
+        assert said in done.stderr
 
 
 @pytest.mark.parametrize(

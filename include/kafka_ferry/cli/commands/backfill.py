@@ -52,7 +52,7 @@ def backfill(
     options = run_options(topics, dry_run=dry_run, rate_limit=rate_limit)
     options = replace(options, window=window_of(since, until))
     flows = flows_of(config, flow, clusters)
-    require_known(flows, run_id)
+    require_known(flows, run_id, options.window)
     run_flows(flows, run_id, options, as_json=as_json, timeout=timeout)
 
 

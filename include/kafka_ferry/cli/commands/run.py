@@ -30,7 +30,7 @@ from kafka_ferry.cli.terminal import messages, show_json, show_that_rules_are_re
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError, InputError
-from kafka_ferry.model import ORDINARY, RunOptions
+from kafka_ferry.model import ORDINARY, RunOptions, Window
 from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.report.plan_text import deletions, rule_changes, summary
 
@@ -65,24 +65,37 @@ def run(
     run_flows(flows, run_id, options, as_json=as_json, timeout=timeout)
 
 
-def require_known(flows: Sequence[Flow], run_id: str | None) -> None:
-    """Check that one of the flows has the run that is to be repeated; there need not be any.
+def require_known(flows: Sequence[Flow], run_id: str | None, window: Window | None = None) -> None:
+    """Check that one of the flows has the run that is to be repeated, for the same time; there need not be any.
 
     Raises:
-        InputError: none has.
+        InputError: none has, or it was a backfill of another time, or none.
     """
     from kafka_ferry.runs import Run
 
     unknown: InputError | None = None
     for flow in flows if run_id else ():
         try:
-            Run.reopen(flow, run_id or "")
+            planned = Run.reopen(flow, run_id or "").stored_plan()
         except InputError as error:
             unknown = unknown or error
         else:
+            if planned.options.window != window:
+                raise _of_other_time(run_id or "", planned.options.window)
             return
     if unknown:
         raise unknown
+
+
+def _of_other_time(run_id: str, window: Window | None) -> InputError:
+    """The error where a run would be repeated as another one: its report would call that one's proof its own."""
+    if window is None:
+        advice = "Repeat it with ferry run --run-id, or leave --run-id out for a new backfill."
+        return InputError(f"The run {run_id} is no backfill.", advice=advice)
+    return InputError(
+        f"The run {run_id} is a backfill of {window}.",
+        advice=f"ferry backfill --since {window.since} --until {window.until} --run-id {run_id} continues it.",
+    )
 
 
 def run_flows(

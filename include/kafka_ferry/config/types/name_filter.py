@@ -40,7 +40,7 @@ _BLANK_AND_SIGN: Final = r"\x20 is a blank and \x23 is '#'"
 _QUOTES: Final = r"\x22 and \x27 are quotes"
 _QUOTED: Final = regex.compile(r"""["'].*|.*["']""", regex.DOTALL)
 # What can stand for itself in an expression, and in no topic's name.
-_IN_NO_TOPIC: Final = "/%\"'@;~&!"
+_IN_NO_TOPIC: Final = "/%\"'@;~&!:=<>"
 # Parts of an expression that need not match what they show: a quotation, a set, an escape. One without an end takes no
 # longer than one with it.
 _NOT_LITERAL: Final = regex.compile(

@@ -177,6 +177,7 @@ def test_ten_thousand_names_are_no_such_patterns() -> None:
         ("/orders/", "holds '/', as no topic's name does: an expression stands without slashes"),
         ("order%", "any text is '.*', 'order.*'"),
         ("a/b", "holds '/', as no topic's name does"),
+        ("kafka-3:9092", "holds ':', as no topic's name does"),
         (
             "!a.b",
             "holds '!', as no topic's name does: what is to be left out stands in the option's exclude list, 'a.b'",

@@ -69,11 +69,11 @@ def test_properties_have_a_value_or_patterns_with_values_in_any_scope(tmp_path: 
     flow = the_flow(
         "offsets = auto\n"
         "primary->backup.offsets = orders:preserved, pay\\\\..*:auto ,o.*:auto\n"
-        "primary->backup.offsets.start = a:b:5, orders: log-start\n"
+        "primary->backup.offsets.start = (?:a):5, orders: log-start\n"
         "primary->backup.fill = markers\n"
     )
     assert flow.offsets == RULES
-    assert flow.offsets_start == PerTopic("log-start", (("a:b", 5), ("orders", "log-start")))
+    assert flow.offsets_start == PerTopic("log-start", (("(?:a)", 5), ("orders", "log-start")))
     assert flow.fill == "markers"
     assert the_flow("offsets = auto").offsets.of("any") == "auto"
     assert the_flow("primary->backup.offsets.start = 12").offsets_start.of("any") == 12

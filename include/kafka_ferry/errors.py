@@ -176,6 +176,12 @@ class ClusterUnreachable(FerryError):
     exit_code = 3
 
 
+class WrongPort(ClusterUnreachable):
+    """What listens at a cluster's bootstrap servers is no broker's port, or not one of the flow's security.protocol."""
+
+    transient = False
+
+
 class AccessDenied(FerryError):
     """A cluster refuses the login, or the principal lacks a permission."""
 

@@ -21,12 +21,15 @@ from kafka_ferry.config import (
 from kafka_ferry.config.client.oauth import OAUTH_LOGIN
 from kafka_ferry.control.clients import new_client
 from kafka_ferry.control.wire_admin import WireAdmin
-from kafka_ferry.errors import ClusterUnreachable, ConfigError
+from kafka_ferry.errors import ClusterUnreachable, ConfigError, WrongPort
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import borrow
 from kafka_ferry.wire.connections.sockets import require_reachable
+from kafka_ferry.wire.silent_brokers import wrong_ports
 
 _KNOCK_MS: Final = 5_000
+# Where there is no handshake: librdkafka asks for the same meanwhile.
+_PLAIN_KNOCK_MS: Final = 1_000
 # A client that is kept must soon see that a broker is back; by default it may wait ten seconds.
 _QUICK: Final = {"reconnect.backoff.max.ms": 1_000}
 _MOST_KEPT: Final = 4
@@ -116,6 +119,7 @@ def admin_client(cluster: Cluster, config: Mapping[str, Any]) -> AdminClient | W
 
     Raises:
         ClusterUnreachable: no bootstrap server accepts connections for a minute.
+        WrongPort: those that do are no brokers, or not of the flow's ``security.protocol``.
         AccessDenied: the cluster refuses the login or the client's certificate, or its certificate is
             not trusted.
         ConfigError: no client can be created with the settings.
@@ -150,13 +154,19 @@ def _new_client(cluster: Cluster, config: Mapping[str, Any]) -> AdminClient:
 
 
 def _knock(cluster: Cluster, settings: dict[str, Any]) -> None:
-    option = cluster.servers_option
-    if settings["security_protocol"] == "PLAINTEXT":
-        require_reachable(cluster.alias, settings, option)
-        return
+    is_plain = settings["security_protocol"] == "PLAINTEXT"
+    patience_ms = _PLAIN_KNOCK_MS if is_plain else _KNOCK_MS
+    knocking = settings | {"request_timeout_ms": patience_ms}
+    began = time.monotonic()
     try:
-        with borrow(cluster.alias, settings | {"request_timeout_ms": _KNOCK_MS}) as door:
+        with borrow(cluster.alias, knocking) as door:
             door.any_connection()
     except ClusterUnreachable:
+        is_silent = time.monotonic() - began >= patience_ms / 1000
         # The first request reports a broker that accepts connections and is silent, and waits longer for it.
-        require_reachable(cluster.alias, settings, option)
+        require_reachable(cluster.alias, settings, cluster.servers_option)
+        if not is_silent and (told := wrong_ports(knocking)):
+            raise WrongPort(
+                f"{cluster.alias} cannot be reached: {told}.",
+                advice=f"Check {cluster.servers_option} and security.protocol.",
+            ) from None

@@ -59,6 +59,20 @@ def silent_brokers(cluster: Cluster) -> list[str]:
     ]
 
 
+def wrong_ports(settings: Mapping[str, Any]) -> str:
+    """What listens at the bootstrap servers, where none of them is a broker's port under these settings.
+
+    Returns:
+        "" where one of them may be, such as one that is silent.
+    """
+    told = []
+    for host, port in bootstrap_addresses(settings):
+        if not (kind := _wrong_port(settings, (host, port))):
+            return ""
+        told.append(f"{excerpt(f'{host}:{port}')} ({kind})")
+    return ", ".join(told)
+
+
 def _symptom(settings: Mapping[str, Any], address: _Address) -> str:
     """What is said of a host without an address, or of a port that something listens on; "" for nothing."""
     try:
@@ -68,11 +82,12 @@ def _symptom(settings: Mapping[str, Any], address: _Address) -> str:
         return " (this machine cannot resolve the name; is it the one that advertised.listeners should give?)"
     except OSError:
         return ""
-    return f" ({_listener(settings, address)})"
+    kind = _wrong_port(settings, address)
+    return f" ({kind or 'it accepts connections, and does not answer as a Kafka broker'})"
 
 
-def _listener(settings: Mapping[str, Any], address: _Address) -> str:
-    """What listens on a port that does not answer as a broker does under these settings."""
+def _wrong_port(settings: Mapping[str, Any], address: _Address) -> str:
+    """What listens on a port that does not answer as a broker does under these settings, "" if that is not known."""
     if settings.get("security_protocol") in _OVER_TLS:
         if _is_plain_broker(settings, address):
             return "this port of a Kafka broker speaks no TLS: security.protocol says that it does"
@@ -80,7 +95,7 @@ def _listener(settings: Mapping[str, Any], address: _Address) -> str:
         return "this port speaks TLS: security.protocol says that it does not"
     if _is_web_server(address):
         return "a web server listens there, and no Kafka broker"
-    return "it accepts connections, and does not answer as a Kafka broker"
+    return ""
 
 
 def _is_plain_broker(settings: Mapping[str, Any], address: _Address) -> bool:

@@ -96,8 +96,13 @@ class RuleCounts:
                 yield f"{use.name} in none"
         changed = {use.name for use in changes}
         for use, records in uses.items():
-            if use.verb in ("read", "sought") and not records and use.name not in changed:
+            if use.verb not in ("read", "sought") or use.name in changed:
+                continue
+            if not records:
                 yield f"{use.name} is in none"
+            elif use.verb == "read" and self.left_out and records < self.records:
+                # What a record lacks is null, and a condition on it is not true.
+                yield f"{use.name} is in {records:,}"
 
     @property
     def doubts(self) -> Iterator[str]:

@@ -97,6 +97,12 @@ def test_says_what_a_rule_has_done_by_name(counts: dict[str, int], text: str) ->
     assert str(RuleCounts(1, 10, 9, 0, True, counts)) == "rule 1 changed 9 of 10 records" + text
 
 
+def test_what_a_condition_reads_is_counted_where_records_lack_it_and_some_are_left_out() -> None:
+    reads = {"read:value.status": 60, "read:key.id": 100, "sought:value.test": 3}
+    told = "rule 1 left out 45 of 100 records: value.status is in 60"
+    assert str(RuleCounts(1, 100, 0, 45, False, reads)) == told
+
+
 def test_a_report_comes_back_from_json_as_it_was() -> None:
     report = changed(
         REPORT,

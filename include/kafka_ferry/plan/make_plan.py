@@ -54,7 +54,7 @@ from kafka_ferry.plan.topics.refusals import judge_topic
 from kafka_ferry.plan.topics.replica_placement import creation_of, growth_of, misplacement_of
 from kafka_ferry.plan.topics.replication_policy import policy_of
 from kafka_ferry.plan.topics.retire import retire
-from kafka_ferry.plan.topics.rules import rule_changes
+from kafka_ferry.plan.topics.rules import idle_rule_changes, rule_changes
 from kafka_ferry.plan.topics.subset import access_of, narrow
 from kafka_ferry.plan.topics.topic_filter import select_topics, selection_of
 from kafka_ferry.plan.topics.unused_options import unused_options, unused_registries
@@ -107,6 +107,8 @@ def make_plan(
     steps = gate_removals(flow, state, steps)
     ranges = with_expiries(flow, state.source, _all_of(steps, Range), at)
     choices = _all_of(steps, OffsetsChoice)
+    copied = [choice.topic for choice in choices]
+    steps += idle_rule_changes(flow, copied, ranges, state.ledger.rules)
     sizes = tuple(estimates(state.source.logs, ranges))
     return Plan(
         flow=flow.name,

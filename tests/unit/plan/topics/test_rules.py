@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_ferry.model import Range
-from kafka_ferry.plan.topics.rules import rule_changes
+from kafka_ferry.plan.topics.rules import idle_rule_changes, rule_changes
 from tests.unit.config.builders import a_flow
 
 FLOW = a_flow(transform=[{"topics": ["other"], "where": "1=1"}, {"topics": ["t"], "where": "2=2"}])
@@ -53,3 +53,20 @@ def test_a_rule_that_is_gone_is_a_change_too() -> None:
 )
 def test_what_stays_or_copies_nothing_is_no_change(before: dict[str, str], range_: Range) -> None:
     assert not list(rule_changes(FLOW, [range_], before))
+
+
+@pytest.mark.parametrize(
+    ("before", "ranges", "is_told"),
+    [
+        ({"t": ""}, [], True),
+        ({"t": "old"}, [a_range(NOW, records=0)], True),
+        ({"t": "old"}, [a_range(NOW)], False),
+        ({"t": NOW}, [], False),
+        ({}, [], False),
+    ],
+)
+def test_a_rule_that_waits_for_new_records_is_a_note(
+    before: dict[str, str], ranges: list[Range], is_told: bool
+) -> None:
+    notes = [it.message for it in idle_rule_changes(FLOW, ["t", "u"], ranges, before)]
+    assert [it[:20] for it in notes] == ["Nothing is new in t:"] * is_told

@@ -18,6 +18,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, InputError, NotApplied
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.ledger.queries.run_starts import last_runs
+from kafka_ferry.ledger.table_files import held_if_unwritable
 from kafka_ferry.ledger.topic import HiddenLedger
 from kafka_ferry.model import ORDINARY, Plan, RunOptions
 from kafka_ferry.model.plan import is_planned
@@ -175,7 +176,8 @@ class Run:
             SameCluster, ClusterUnreachable, AccessDenied: as ``discover``.
         """
         if not save:
-            return plan_run(self._context, options, spark, self._retry_time)
+            with held_if_unwritable():
+                return plan_run(self._context, options, spark, self._retry_time)
         # They were executed for another plan.
         self._folder.forget(*STEPS)
         with self._folder.step("plan"):

@@ -25,6 +25,7 @@ from kafka_ferry.runs import Repair, Run
 from kafka_ferry.runs.failover.failback import failback
 from kafka_ferry.runs.failover.failover import failover
 from kafka_ferry.runs.publish.lag import readable_lag
+from kafka_ferry.runs.sync_groups.translate import Translator
 from kafka_ferry.state import StateFolder
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
@@ -210,6 +211,9 @@ def test_groups_fail_over_and_the_lag_is_known_where_the_state_folder_takes_no_f
     for source_down in (True, False):
         assert the_group(failover(this.there, source_down=source_down)).state == "ready"
     assert sum(row.lag or 0 for row in readable_lag(this.there).rows) == 3
+    (moved,) = Translator(this.there).groups([this.group]).groups
+    assert all(move.offset is not None for move in moved.partitions)
+    assert Run(this.there, "look").plan(save=False).ranges
 
 
 @pytest.mark.long

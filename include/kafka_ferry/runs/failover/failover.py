@@ -84,7 +84,7 @@ def failover(
     """
     run = run_id_now("failover")
     at = now_ms()
-    with step_time(flow):
+    with step_time(flow, asks_source=not source_down):
         ledger = projected_ledger(flow)
         silence = "was not asked: it is said to be down." if source_down else _why_silent(flow)
         if not silence:

@@ -17,6 +17,7 @@ from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.groups.routes import Route, routes
 from kafka_ferry.groups.translation import Kind
 from kafka_ferry.ledger import LedgerTable, ledger_topic
+from kafka_ferry.ledger.table_files import held_if_unwritable
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.retry import retry_for
@@ -79,6 +80,7 @@ class Translator:
         FerryError: if the flow was never run, or its target cannot be read.
     """
 
+    @held_if_unwritable()
     def __init__(self, flow: Flow, *, reverse: bool = False) -> None:
         self.notes: list[str] = []
         self._flow, self._reverse = flow, reverse
@@ -92,6 +94,7 @@ class Translator:
         self._ledger.project(flow.target, name)
         self._remote = self._ledger.topics()
 
+    @held_if_unwritable()
     def offsets(self, requested: Sequence[tuple[TopicPartition, int]]) -> list[TranslatedOffset]:
         """The counterparts of offsets, in the order of the request.
 
@@ -119,6 +122,7 @@ class Translator:
             answers.append(replace(answer, is_verified=same))
         return answers
 
+    @held_if_unwritable()
     def groups(self, names: Collection[str]) -> GroupMoves:
         """The groups' committed offsets, and the same on the other cluster, as far as verified."""
         if not self._reverse:

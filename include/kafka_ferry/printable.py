@@ -13,7 +13,9 @@ import regex
 from kafka_ferry.secret_values import mask
 
 # All except line breaks and tabs; and what has no width, changes the direction of writing, or is half a character.
-_CONTROL: Final = regex.compile(r"[^\P{Cc}\n\t]|[\p{Cf}\p{Cs}]")
+# And what folds lines on Airflow's page of a log, which leaves out each line that has it.
+_FOLD: Final = "group::"
+_CONTROL: Final = regex.compile(rf"[^\P{{Cc}}\n\t]|[\p{{Cf}}\p{{Cs}}]|:(?=:(?:end)?{_FOLD})")
 _LINE_BREAK: Final = regex.compile(r"[\n\t\u2028\u2029]")
 
 
@@ -42,9 +44,13 @@ def one_line(text: str) -> str:
 def printable(text: str) -> str:
     """The text without secrets, and with each control character written as its number, such as ``\\x1b``."""
     text = mask(text)
-    if text.isprintable():
+    if text.isprintable() and _FOLD not in text:
         return text
-    return str(_CONTROL.sub(lambda found: ascii(found[0])[1:-1], text))
+    return str(_CONTROL.sub(_number, text))
+
+
+def _number(found: regex.Match[str]) -> str:
+    return r"\x3a" if found[0] == ":" else ascii(found[0])[1:-1]
 
 
 class Printable(logging.Formatter):

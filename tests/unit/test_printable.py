@@ -16,6 +16,9 @@ from kafka_ferry.printable import excerpt, one_line, printable
         ("\u202egnp.exe", r"\u202egnp.exe"),
         ("a\u200e\u200f\u061c\u200b\ufeff\u2060b", r"a\u200e\u200f\u061c\u200b\ufeff\u2060b"),
         ("a\ud800\U000e0041", r"a\ud800\U000e0041"),
+        # On Airflow's page of a log, no line is seen that has one of these.
+        ("a::endgroup::b:::group::c", r"a\x3a:endgroup::b:\x3a:group::c"),
+        ("group::a: endgroup::", "group::a: endgroup::"),
     ],
 )
 def test_control_characters_are_shown_as_numbers(text: str, shown: str) -> None:

@@ -7,13 +7,17 @@ from typing import Final
 
 from kafka_ferry.clock import moment_text
 from kafka_ferry.groups.outlook import UNKNOWN, GroupOutlook, Outlook, PartitionOutlook
-from kafka_ferry.printable import one_line
+from kafka_ferry.printable import one_line, printable
 
 _NAMED: Final = 10
 
 
 def outlook_lines(outlook: Outlook) -> Iterator[str]:
     """The report, line by line: notes, groups with their partitions, failures, what to do now."""
+    return map(printable, _lines(outlook))
+
+
+def _lines(outlook: Outlook) -> Iterator[str]:
     for note in outlook.notes:
         yield f"NOTE {note}"
     for group in outlook.groups:

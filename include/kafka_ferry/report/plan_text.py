@@ -194,7 +194,11 @@ def _choices(plan: Plan) -> Iterator[str]:
 
 
 def changes_on_target(plan: Plan) -> Iterator[str]:
-    """What a run changes on the target other than records."""
+    """What a run changes on the target other than records, each in a line."""
+    return map(one_line, _changes(plan))
+
+
+def _changes(plan: Plan) -> Iterator[str]:
     yield from map(_creation, plan.topics.creations)
     for growth in plan.topics.growths:
         racks = _racks(growth.placement)

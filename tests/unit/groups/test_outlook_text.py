@@ -55,3 +55,11 @@ def test_a_dry_run_says_so() -> None:
 def test_a_group_takes_one_line_whatever_its_id() -> None:
     first = next(outlook_lines(report(replace(looked(MOVED), name="two\nlines"))))
     assert first == r"READY two\nlines (lag 3, 1 not copied)"
+
+
+def test_no_key_hides_a_line_on_airflows_page_of_a_log() -> None:
+    """Airflow folds lines by these words, wherever they stand; a producer chooses a record's key."""
+    first = FirstRecord(8, 1_000, "::endgroup::")
+    (partition,) = looked(MOVED).partitions
+    group = replace(looked(MOVED), partitions=(replace(partition, first=first),))
+    assert not any("::endgroup::" in line for line in outlook_lines(report(group)))

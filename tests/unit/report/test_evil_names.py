@@ -36,7 +36,7 @@ from kafka_ferry.printable import Printable
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.metrics import Sample
 from kafka_ferry.report.notice import Fact, Notice, fact
-from kafka_ferry.report.plan_text import plan_text
+from kafka_ferry.report.plan_text import changes_on_target, plan_text
 from kafka_ferry.runs.publish.prometheus import _Collector
 from kafka_ferry.secret_values import MASK, remember
 from kafka_ferry.verify.expectations.offline_page import content_of, page
@@ -107,6 +107,8 @@ def test_each_line_of_a_plan_is_one_line(verbose: bool) -> None:
     assert len(lines) > 20
     assert all(map(is_harmless, lines))
     assert sum(FORGED in line for line in lines) > 20
+    # The log of the task that makes them has them by themselves.
+    assert all(map(is_harmless, changes_on_target(PLAN)))
 
 
 def test_no_name_ends_the_fence_of_an_approval() -> None:
@@ -190,6 +192,14 @@ def test_a_metric_and_a_lineage_event_say_each_name_in_its_line() -> None:
     ).collect()
     (sample,) = family.samples
     assert all(map(is_harmless, sample.labels.values()))
+
+
+def test_names_that_look_alike_are_two_to_prometheus_which_refuses_a_sample_that_comes_twice() -> None:
+    groups = ("a\n", "a\\n", "a\\\\n")
+    (family,) = _Collector(
+        [Sample("group-records-behind", {"group": group}, 1) for group in groups]
+    ).collect()
+    assert len({sample.labels["group"] for sample in family.samples}) == len(groups)
 
 
 def test_a_message_says_each_name_in_its_line() -> None:

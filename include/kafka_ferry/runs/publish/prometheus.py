@@ -65,7 +65,10 @@ class _Collector:
             family: Any = kind(metric.prometheus_name, f"{metric.meaning}.")
             sample_name = metric.prometheus_name
             for sample in same:
-                tags = {tag: one_line(value) for tag, value in sample.tags.items()}
+                # Two names that look alike would be one sample twice, for which Prometheus refuses all others too.
+                tags = {
+                    tag: one_line(value.replace("\\", "\\\\")) for tag, value in sample.tags.items()
+                }
                 family.add_sample(sample_name, tags, sample.value)
             yield family
 

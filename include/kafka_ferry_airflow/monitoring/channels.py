@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.sdk import BaseHook
 
 from kafka_ferry.config.options.notify import Channel, Kind
-from kafka_ferry.errors import ConfigError
+from kafka_ferry.errors import ConfigError, FerryError
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseNotifier
@@ -109,11 +109,29 @@ def _email(channel: Channel, notice: Notice, links: Mapping[str, str]) -> BaseNo
 def _webhook(channel: Channel, notice: Notice, links: Mapping[str, str]) -> BaseNotifier:
     from airflow.providers.http.notifications.http import HttpNotifier  # noqa: PLC0415
 
-    return HttpNotifier(
+    class Webhook(HttpNotifier):
+        """Sends to the connection's host alone: a redirect would take its login and headers elsewhere."""
+
+        def notify(self, _: Any) -> None:
+            answer = self.hook.run(
+                self.endpoint, json=self.json, extra_options=self.extra_options
+            )
+            # What it says is not read: it may be of any length.
+            with answer:
+                if not 200 <= answer.status_code < 300:
+                    what = "a redirect, which is not followed" if answer.is_redirect else answer.reason
+                    raise FerryError(f"{channel.name} answers HTTP {answer.status_code}: {what}.")
+
+    return Webhook(
         http_conn_id=channel.connection,
         endpoint=channel.endpoint,
         json=payload(notice, links),
-        extra_options={"timeout": _TIMEOUT_S},
+        extra_options={
+            "timeout": _TIMEOUT_S,
+            "allow_redirects": False,
+            "stream": True,
+            "check_response": False,
+        },
     )
 
 

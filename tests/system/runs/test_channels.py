@@ -108,7 +108,7 @@ def test_a_webhook_gets_json_for_programs_and_a_text_for_people(
     assert told["links"] == LINKS
 
 
-@pytest.mark.parametrize("status", [403, 500])
+@pytest.mark.parametrize("status", [302, 403, 500])
 def test_a_receiver_that_refuses_is_an_error(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     with http_receiver(status) as receiver:
         connect(monkeypatch, "pager", conn_type="http", host=receiver.url)

@@ -45,11 +45,13 @@ class _RetryTime:
         limit_s: how long, in seconds, from the beginning of the first call that failed.
         failing_since: the time of that beginning; None while the last call has succeeded.
         before: when something began to fail that these calls are a part of; None where nothing has.
+        is_waited_for: whether a person waits for the calls.
     """
 
     limit_s: float
     failing_since: float | None = None
     before: float | None = None
+    is_waited_for: bool = False
 
     @property
     def left_s(self) -> float:
@@ -79,7 +81,9 @@ _shared: ContextVar[_RetryTime | None] = ContextVar("retry_time", default=None)
 
 
 @contextmanager
-def retry_for(seconds: float, *, spent: bool = False) -> Iterator[None]:
+def retry_for(
+    seconds: float, *, spent: bool = False, is_waited_for: bool = False
+) -> Iterator[None]:
     """Let all retried calls in the body share one limit in seconds, instead of a minute for each.
 
     The time begins with the first call that fails, and a call that succeeds ends it. So a cluster that is gone
@@ -88,8 +92,12 @@ def retry_for(seconds: float, *, spent: bool = False) -> Iterator[None]:
     Args:
         seconds: how long.
         spent: whether calls before have failed for that long already.
+        is_waited_for: whether a person waits for the calls: see ``heeded_s``.
     """
-    token = _shared.set(_RetryTime(seconds, time.monotonic() - seconds if spent else None))
+    outer = _shared.get()
+    is_waited_for |= outer is not None and outer.is_waited_for
+    since = time.monotonic() - seconds if spent else None
+    token = _shared.set(_RetryTime(seconds, since, is_waited_for=is_waited_for))
     try:
         yield
     finally:
@@ -107,7 +115,7 @@ def failing_since(began: float | None) -> Iterator[None]:
     if outer is None or began is None:
         yield
         return
-    token = _shared.set(_RetryTime(outer.limit_s, began, began))
+    token = _shared.set(_RetryTime(outer.limit_s, began, began, outer.is_waited_for))
     try:
         yield
     finally:
@@ -120,6 +128,12 @@ def at_most(seconds: float) -> float:
     if shared is None:
         return seconds
     return min(seconds, max(shared.left_s, _LEAST_S))
+
+
+def heeded_s(seconds: float) -> float:
+    """How long to be silent where a broker asks for ``seconds``: all of it, but while a person waits, as ``at_most``."""
+    shared = _shared.get()
+    return at_most(seconds) if shared and shared.is_waited_for else seconds
 
 
 def is_over(spent_s: float, limit_s: float) -> bool:

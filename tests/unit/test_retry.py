@@ -7,6 +7,7 @@ from kafka_ferry.retry import (
     at_most,
     back_off_s,
     failing_since,
+    heeded_s,
     is_over,
     retried,
     retry,
@@ -251,3 +252,17 @@ def test_an_error_of_all_is_waited_out_and_then_raised(slept: list[float]) -> No
 )
 def test_pauses_double_up_to_the_longest(failures: int, pause: float) -> None:
     assert back_off_s(failures, 1.0) == pause
+
+
+def test_only_while_a_person_waits_a_broker_is_not_heeded_for_longer_than_a_call_may_take() -> None:
+    assert heeded_s(600) == 600
+    with retry_for(15):
+        assert heeded_s(600) == 600
+    with retry_for(15, is_waited_for=True):
+        assert (heeded_s(600), heeded_s(3)) == (15, 3)
+        # Whatever time a part of it has of its own.
+        with retry_for(10):
+            assert heeded_s(600) == 10
+        with failing_since(995):
+            assert heeded_s(600) == 10
+    assert heeded_s(600) == 600

@@ -74,7 +74,7 @@ def _file(config: Path) -> Path:
 def with_timeout(flow: Flow, seconds: int | None) -> Flow:
     """The flow of a command that a person waits for, with the time for clusters that do not answer."""
     limit_ms = min(_PATIENCE_MS, flow.admin_timeout_ms) if seconds is None else seconds * 1000
-    return flow.model_copy(update={"admin_timeout_ms": limit_ms})
+    return flow.model_copy(update={"admin_timeout_ms": limit_ms, "is_waited_for": True})
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,10 @@ class Flow(
         default=(),
         description="Keys of MirrorMaker 2 in that file that have no effect here, each with the reason.",
     )
+    is_waited_for: bool = Field(
+        default=False,
+        description="Whether a person waits for what is done by it, and no quota of a broker is to hold that up.",
+    )
 
     @field_validator("state_dir")
     @classmethod
@@ -336,6 +340,6 @@ def _group(name: str) -> int:
 OPTIONS: Final[tuple[str, ...]] = tuple(
     Flow.model_fields[name].alias or name
     for name in sorted(Flow.model_fields, key=_group)
-    if name not in {"source", "target", "policy_settings", "file", "ignored"}
+    if name not in {"source", "target", "policy_settings", "file", "ignored", "is_waited_for"}
 )
 """The names of all options of a flow, as in files."""

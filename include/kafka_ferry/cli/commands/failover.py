@@ -39,7 +39,7 @@ def failover(
     """Sync the groups' offsets a last time, and show where each group continues on the target."""
     from kafka_ferry.runs.failover.failover import failover as fail_over
 
-    chosen = one_flow(config, flow)
+    chosen = one_flow(config, flow).model_copy(update={"is_waited_for": True})
     show_outlook(
         fail_over(chosen, group or (), dry_run=dry_run, source_down=source_down), as_json=as_json
     )

@@ -32,7 +32,8 @@ def step_time(
         asks_source: whether the source is to be asked, too.
     """
     try:
-        with retry_for(flow.admin_timeout_ms / 1000, spent=spent):
+        limit_s = flow.admin_timeout_ms / 1000
+        with retry_for(limit_s, spent=spent, is_waited_for=flow.is_waited_for):
             yield
     except (ClusterUnreachable, RangesFailed, GroupsFailed) as error:
         asked = (flow.source, flow.target) if asks_source else (flow.target,)

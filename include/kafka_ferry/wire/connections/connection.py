@@ -26,7 +26,7 @@ from kafka.protocol.metadata import ApiVersionsRequest
 
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.printable import excerpt
-from kafka_ferry.retry import at_most
+from kafka_ferry.retry import at_most, heeded_s
 from kafka_ferry.wire.connections.responses import decode_response, response_class_of
 from kafka_ferry.wire.connections.sasl import log_in
 from kafka_ferry.wire.connections.sockets import open_socket
@@ -171,8 +171,7 @@ class Connection:
             version = version_to_send(request, self._versions, self.address)
             request.API_VERSION = version if newest is None else min(version, newest)
         self._stay_authenticated()
-        if (quiet := self._quiet_until - time.monotonic()) > 0:
-            time.sleep(quiet)
+        self._keep_quiet()
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         request.with_header(correlation_id=self._correlation_id, client_id=self._client_id)
         frame = request.encode(header=True, framed=True)
@@ -188,6 +187,18 @@ class Connection:
         with self._as_unreachable():
             self._send_all(frame)
         return len(frame)
+
+    def _keep_quiet(self) -> None:
+        """Wait for as long as the broker has asked for, which enforces a quota."""
+        quiet_s = self._quiet_until - time.monotonic()
+        if quiet_s <= 0:
+            return
+        if quiet_s > heeded_s(quiet_s):
+            raise ClusterUnreachable(
+                f"{self.address} asks for {quiet_s:,.0f} s without a request, as for a client above its quota.",
+                advice="Raise the quota of the flow's principal there, or wait longer (--timeout, admin.timeout.ms).",
+            )
+        time.sleep(quiet_s)
 
     def receive(self) -> Any:
         """Wait for the response to the oldest request in flight, and decode it."""

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
+from kafka_ferry.retry import retry_for
 from kafka_ferry.wire import Connection
 from tests.unit.wire.scripted import (
     HOST,
@@ -201,6 +202,20 @@ def test_no_request_waits_for_weeks(
     began = time.monotonic()
     connection.call(METADATA.make_request())
     assert 0.2 < time.monotonic() - began < 2
+    connection.close()
+
+
+def test_a_broker_that_asks_for_long_silence_does_not_hold_up_a_person(
+    broker: ScriptedBroker,
+) -> None:
+    broker.speak({METADATA: b"\x7f\xff\xff\xff" + METADATA.answer()[4:]})
+    connection = broker.connect()
+    began = time.monotonic()
+    with retry_for(7, is_waited_for=True):
+        connection.call(METADATA.make_request())
+        with pytest.raises(ClusterUnreachable, match=r"asks for \d+ s without a request"):
+            connection.call(METADATA.make_request())
+    assert time.monotonic() - began < 5
     connection.close()
 
 

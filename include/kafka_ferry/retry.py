@@ -131,7 +131,7 @@ def at_most(seconds: float) -> float:
 
 
 def heeded_s(seconds: float) -> float:
-    """How long to be silent where a broker asks for ``seconds``: all of it, but while a person waits, as ``at_most``."""
+    """How long to be silent where a broker asks for ``seconds``: so long, and while a person waits, as ``at_most``."""
     shared = _shared.get()
     return at_most(seconds) if shared and shared.is_waited_for else seconds
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Final
 
 import numpy as np
@@ -13,14 +12,15 @@ import xxhash
 
 from kafka_ferry.audit.comparison.entries import Entries, Integers, RecordParts
 from kafka_ferry.audit.terms import AuditTerms, LogExtent
-from kafka_ferry.batches import Batch, MalformedBatch, Record, read_records
+from kafka_ferry.batches import Batch, Record, read_records
 from kafka_ferry.batches.record_format.codecs import TooLarge
 from kafka_ferry.batches.record_format.records import stream_records
 from kafka_ferry.batches.record_format.varint import decode_varint
 from kafka_ferry.copy.rate_limit import RateLimit
-from kafka_ferry.errors import CorruptBatch, FerryError
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.partitions.fetch import corrupt_in
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import committed_batches, retried_batches, stored_batches
 
@@ -84,7 +84,7 @@ class WireLog:
         for group in np.split(offsets, breaks) if len(offsets) else ():
             for batch in self.batches(int(group[0])):
                 for records in self.open(batch):
-                    with self.name_partition():
+                    with corrupt_in(self.partition, self.alias):
                         columns.add([record for record in records if record[0] in wanted])
                 if batch.header.next_offset > group[-1]:
                     break
@@ -106,7 +106,7 @@ class WireLog:
 
     def open(self, batch: Batch) -> Iterator[list[Record]]:
         """The records of a batch that are compared, a mebibyte or so at a time if it is large."""
-        with self.name_partition():
+        with corrupt_in(self.partition, self.alias):
             try:
                 parts: Iterator[list[Record]] = iter([read_records(batch, _OPENED_AT_ONCE)])
             except TooLarge:
@@ -146,14 +146,6 @@ class WireLog:
         stored = stored_batches(self._cluster, log, at, min(log.end, self.end))
         return (batch for batch in stored if not batch.header.is_control)
 
-    @contextmanager
-    def name_partition(self) -> Iterator[None]:
-        """Name the partition whose records cannot be read."""
-        try:
-            yield
-        except MalformedBatch as error:
-            raise CorruptBatch(f"{self.partition} on {self.alias} holds {error}.") from error
-
 
 class WireCursor:
     """Reads a log forwards; see ``WireLog.cursor``."""
@@ -171,7 +163,7 @@ class WireCursor:
             more = self._more()
             if more is None:
                 break
-            with self._log.name_partition():
+            with corrupt_in(self._log.partition, self._log.alias):
                 columns.add(more)
         entries = Entries.concat([self._ready, columns.result()])
         self._ready = entries.at(slice(records, None))

@@ -16,6 +16,8 @@ from kafka_ferry.batches.record_format.records import read_records
 from kafka_ferry.batches.record_format.varint import decode_varint
 
 _MARKER_KEY: Final = struct.Struct(">hh")
+# Kafka's have 17.
+_MARKER_BYTES: Final = 1024
 # org.apache.kafka.common.record.ControlRecordType
 _ABORT: Final = 0
 _COMMIT: Final = 1
@@ -189,7 +191,7 @@ def is_abort_marker(batch: Batch) -> bool:
     Raises:
         MalformedBatch: if it does not say, as one that the cleaner has emptied.
     """
-    records = read_records(batch)
+    records = read_records(batch, _MARKER_BYTES)
     if not records:
         raise MalformedBatch("a control batch without a record")
     content = records[0][3]

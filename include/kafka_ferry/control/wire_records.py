@@ -10,23 +10,22 @@ from kafka.partitioner.default import murmur2
 
 from kafka_ferry.batches import (
     Batch,
-    MalformedBatch,
     Record,
+    each_record,
     for_producer,
     key_value_of,
-    read_records,
 )
 from kafka_ferry.batches.record_format.content import Content
 from kafka_ferry.batches.record_format.records import fitting_batches
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Cluster
-from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partition_leader import topics_request
+from kafka_ferry.wire.partitions.fetch import corrupt_in
 from kafka_ferry.wire.partitions.partition_log import leader_of, partition_log
 from kafka_ferry.wire.partitions.scan import committed_batches, retried_batches, stored_batches
 from kafka_ferry.wire.produce import produce
@@ -44,6 +43,7 @@ class WireRecord(NamedTuple):
 
     at: TopicPartition
     record: Record
+    content: tuple[bytes | None, bytes | None]
 
     def partition(self) -> int:
         """Its partition's number."""
@@ -59,11 +59,11 @@ class WireRecord(NamedTuple):
 
     def key(self) -> bytes | None:
         """Its key."""
-        return key_value_of(self.record[3])[0]
+        return self.content[0]
 
     def value(self) -> bytes | None:
         """Its value; None of a tombstone."""
-        return key_value_of(self.record[3])[1]
+        return self.content[1]
 
 
 def read_partition(
@@ -93,13 +93,10 @@ def read_partition(
         for batch in retried_batches(open_at, start) if start < log.end else ():
             if batch.header.is_control:
                 continue
-            try:
-                records = read_records(batch)
-            except MalformedBatch as error:
-                raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
-            yield from (
-                WireRecord(partition, record) for record in records if start <= record[0] < log.end
-            )
+            with corrupt_in(partition, cluster.alias):
+                for record in each_record(batch):
+                    if start <= record[0] < log.end:
+                        yield WireRecord(partition, record, key_value_of(record[3]))
         yield log.end
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from kafka_ferry.batches import Batch, BatchHeader, key_value_of, read_records, single_record
+from kafka_ferry.batches import Batch, BatchHeader, each_record, key_value_of, single_record
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable
@@ -31,6 +31,7 @@ from kafka_ferry.model.plan import Creation
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connect
+from kafka_ferry.wire.partitions.fetch import corrupt_in
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import MissingRecords, committed_records, stored_batches
 from kafka_ferry.wire.transactions.exclusive_writer import write_exclusively
@@ -204,7 +205,7 @@ def newest_claims(wire: WireCluster, flow: str, topic: str, start: int) -> Newes
         unreadable, aside = list[tuple[int, bytes | None, LedgerError]](), dict[int, str]()
         for batch in stored_batches(wire, log, first, log.end):
             is_inside = batch.header.is_transactional
-            for at, value in _values(batch):
+            for at, value in _values(batch, log.partition, wire.alias):
                 if at < first or (is_inside and _RANGES in (value or b"")):
                     continue
                 entry = _entry_or_error(topic, at, value, batch.header)
@@ -227,10 +228,11 @@ def newest_claims(wire: WireCluster, flow: str, topic: str, start: int) -> Newes
     return retry(newest)
 
 
-def _values(batch: Batch) -> Iterator[tuple[int, bytes | None]]:
+def _values(batch: Batch, ledger: TopicPartition, alias: str) -> Iterator[tuple[int, bytes | None]]:
     """The values of a batch's records, with their offsets; none of a marker."""
-    for record in () if batch.header.is_control else read_records(batch):
-        yield record[0], key_value_of(record[3])[1]
+    with corrupt_in(ledger, alias):
+        for record in () if batch.header.is_control else each_record(batch):
+            yield record[0], key_value_of(record[3])[1]
 
 
 def append_entry(flow: Flow, entry: _OfRun) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_ferry.as_json import read_json
-from kafka_ferry.batches import Batch, Reason, Record, read_records
+from kafka_ferry.batches import Batch, Reason, Record, each_record
 from kafka_ferry.certificates.document import is_without_copy
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
@@ -30,12 +30,13 @@ from kafka_ferry.runs.state.certificate_files import certificate_files
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.wire import connect
+from kafka_ferry.wire.partitions.fetch import corrupt_in
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import batch_and_fate_at
 
 if TYPE_CHECKING:
     from kafka_ferry.certificates import Certificate
-    from kafka_ferry.config import Flow
+    from kafka_ferry.config import Cluster, Flow
     from kafka_ferry.ledger import CopiedRange, LedgerRange
     from kafka_ferry.model import Topic
     from kafka_ferry.model.cluster_state import LogBounds
@@ -248,9 +249,7 @@ def _as_read(
     is_ours = is_ours and not is_written_over(
         context.ledger, one.target, topic_id, at, ledger_offset
     )
-    record = (
-        next((entry for entry in read_records(batch) if entry[0] == at), None) if batch else None
-    )
+    record = _record_at(batch, at, one.target, context.flow.target)
     if record and is_ours:
         # Of what another mirror has written, only the source tells what it was.
         is_taken = any(
@@ -270,10 +269,23 @@ def _is_another(
     """Whether the source has another record at an offset than the target's; no where it does not say."""
     try:
         batch, _ = _source_batch(flow, source, offset, one)
+        sent = _record_at(batch, offset, source, flow.source)
     except FerryError:
         return False
-    sent = next((it for it in read_records(batch) if it[0] == offset), None) if batch else None
     return sent is not None and (sent[1], sent[3]) != (record[1], record[3])
+
+
+def _record_at(
+    batch: Batch | None, offset: int, partition: TopicPartition, cluster: Cluster
+) -> Record | None:
+    """The record of a partition's batch at an offset; None without a batch, or where it has none there.
+
+    Raises:
+        CorruptBatch: if the batch cannot be read up to there.
+    """
+    with corrupt_in(partition, cluster.alias):
+        records = each_record(batch) if batch else ()
+        return next((record for record in records if record[0] == offset), None)
 
 
 def _source_id(flow: Flow, topic: str) -> str:
@@ -331,13 +343,14 @@ def _as_source_has_it(
         return one
     try:
         batch, is_aborted = _source_batch(flow, source, offset, one)
+        has_record = _record_at(batch, offset, source, flow.source) is not None
     except FerryError:
         return one
-    fitting = reasons & _possible_reasons(batch, offset, is_aborted=is_aborted)
+    fitting = reasons & _possible_reasons(batch, has_record=has_record, is_aborted=is_aborted)
     return replace(one, reason=_OR.join(sorted(fitting))) if fitting else one
 
 
-def _possible_reasons(batch: Batch | None, offset: int, *, is_aborted: bool) -> set[str]:
+def _possible_reasons(batch: Batch | None, *, has_record: bool, is_aborted: bool) -> set[str]:
     """The reasons that an offset of the source may have, by the batch that it is in; none where that is gone by now."""
     if batch is None:
         return set()
@@ -345,7 +358,7 @@ def _possible_reasons(batch: Batch | None, offset: int, *, is_aborted: bool) -> 
         return {Reason.CONTROL}
     if is_aborted:
         return {Reason.ABORTED}
-    if all(record[0] != offset for record in read_records(batch)):
+    if not has_record:
         return set()
     return {*Reason} - {Reason.COMPACTED, Reason.CONTROL, Reason.ABORTED, Reason.LOST}
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
-from kafka_ferry.batches import Batch, BatchHeader, MalformedBatch, RangeDigest
+from kafka_ferry.batches import Batch, BatchHeader, RangeDigest
 from kafka_ferry.config import Cluster
-from kafka_ferry.errors import CorruptBatch, FerryError
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.verify.claim import RangeClaim, ReadUntil
@@ -30,6 +30,7 @@ from kafka_ferry.verify.recount_by_offset import (
 )
 from kafka_ferry.verify.rows import PartitionRecount, Recount, Stranger
 from kafka_ferry.wire import WireCluster, connect
+from kafka_ferry.wire.partitions.fetch import corrupt_in
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import ended_batches
 
@@ -168,15 +169,13 @@ def recount(
         for number, claim in enumerate(claims)
         for segment in claim.segments
     )
-    try:
+    with corrupt_in(partition, cluster.alias):
         # The log's start or leader may move while it is read: then it is read again.
         if any(claim.preserved for claim in claims):
             return retry(lambda: recount_by_offset(cluster, partition, claims, until))
         if not stretches:
             return PartitionRecount(tuple(_Counted().result() for _ in claims), 0)
         return retry(lambda: _recount(cluster, partition, claims, stretches, until))
-    except MalformedBatch as error:
-        raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
 
 
 def _recount(

@@ -18,12 +18,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
 from typing import Final
 
 from kafka_ferry.batches import Batch, RangeDigest
-from kafka_ferry.batches.record_format.records import read_records, runs_of
+from kafka_ferry.batches.record_format.records import runs_of, stream_records
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.verify.claim import RangeClaim, ReadUntil
 from kafka_ferry.verify.rows import PartitionRecount, Recount, Stranger
@@ -194,7 +194,8 @@ def record_spans(batch: Batch, log_start: int) -> list[Span]:
     if header.records == header.last_offset_delta + 1:
         runs = [(header.base_offset, header.next_offset)]
     else:
-        runs = [(first, first + count) for first, count in runs_of(read_records(batch))]
+        parts = map(runs_of, stream_records(batch))
+        runs = [(first, first + count) for first, count in chain.from_iterable(parts)]
     return [_clip(run, (log_start, _FOREVER)) for run in runs]
 
 

@@ -113,13 +113,13 @@ def _webhook(channel: Channel, notice: Notice, links: Mapping[str, str]) -> Base
         """Sends to the connection's host alone: a redirect would take its login and headers elsewhere."""
 
         def notify(self, _: Any) -> None:
-            answer = self.hook.run(
-                self.endpoint, json=self.json, extra_options=self.extra_options
-            )
+            answer = self.hook.run(self.endpoint, json=self.json, extra_options=self.extra_options)
             # What it says is not read: it may be of any length.
             with answer:
                 if not 200 <= answer.status_code < 300:
-                    what = "a redirect, which is not followed" if answer.is_redirect else answer.reason
+                    what = (
+                        "a redirect, which is not followed" if answer.is_redirect else answer.reason
+                    )
                     raise FerryError(f"{channel.name} answers HTTP {answer.status_code}: {what}.")
 
     return Webhook(

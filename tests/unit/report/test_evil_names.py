@@ -194,7 +194,9 @@ def test_a_metric_and_a_lineage_event_say_each_name_in_its_line() -> None:
     assert all(map(is_harmless, sample.labels.values()))
 
 
-def test_names_that_look_alike_are_two_to_prometheus_which_refuses_a_sample_that_comes_twice() -> None:
+def test_names_that_look_alike_are_two_to_prometheus_which_refuses_a_sample_that_comes_twice() -> (
+    None
+):
     groups = ("a\n", "a\\n", "a\\\\n")
     (family,) = _Collector(
         [Sample("group-records-behind", {"group": group}, 1) for group in groups]

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from kafka_ferry.batches import Segment
+from kafka_ferry.batches import Batch, Segment, split_batches
+from kafka_ferry.config import Cluster
+from kafka_ferry.config.client.cluster import ClientProperties
+from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.ledger import LedgerRange
 from kafka_ferry.ledger.proofs import Proof, Verification
 from kafka_ferry.model import TopicPartition, Window
-from kafka_ferry.runs.where import Whereabouts, _whereabouts
+from kafka_ferry.runs.where import Whereabouts, _record_at, _whereabouts
+from kafka_ferry.verify.recount_by_offset import record_spans
+from tests.support.records.batches import Record, a_batch, with_payload
 from tests.unit.certificates.builders import a_certificate, a_range
 from tests.unit.ledger.entries import a_copied_range
 
@@ -25,6 +32,7 @@ COPIED = a_copied_range(
     segments=(Segment(5, 100, 5), Segment(12, 105, 8)),
 )
 ENTRY = LedgerRange(7, "run-1", COPIED, 1_000, writer=3)
+THERE = Cluster(alias="there", properties=ClientProperties({"bootstrap.servers": "b:1"}))
 VERIFIED = [
     Verification(Proof("too early", 1), 7, (), frozenset()),
     Verification(Proof("run-1", 2), 8, (), frozenset(["former-id"])),
@@ -91,3 +99,27 @@ def test_the_first_certificate_that_has_the_range_is_named() -> None:
     assert of(5).certificate == 1
     assert of(5, entry=ENTRY._replace(ledger_offset=70)).certificate == 0
     assert of(5, entry=with_copied(partition=9)).certificate == 0
+
+
+def the_record(batch: Batch) -> object:
+    return _record_at(batch, 30, TopicPartition("orders", 0), THERE)
+
+
+@pytest.mark.parametrize("look", [the_record, lambda batch: record_spans(batch, 0)[15]])
+def test_a_batch_that_a_producer_has_packed_is_never_opened_whole(
+    look: Callable[[Batch], object],
+) -> None:
+    """A few kilobytes that become 8 MiB; as after log compaction, it has to be opened to know its offsets."""
+    records = [Record(1_000, b"k", bytes(2**19))] * 16
+    (batch,) = split_batches(a_batch(records, deltas=range(0, 32, 2), codec=4))
+    tracemalloc.start()
+    assert look(batch)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * 2**20
+
+
+def test_a_batch_that_cannot_be_read_is_named() -> None:
+    (batch,) = split_batches(with_payload(a_batch(2, at=30), b"junk"))
+    with pytest.raises(CorruptBatch, match=r"orders-0 on there holds a batch at offset 30"):
+        the_record(batch)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from kafka_ferry.batches import is_abort_marker, key_value_of, read_records
+from kafka_ferry.batches import each_record, is_abort_marker, key_value_of
 from kafka_ferry.ledger.copied_range import CopiedRange
 from kafka_ferry.ledger.record import CopyingEntry, decode
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.partitions.fetch import corrupt_in
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import batch_at, stored_batches
 from kafka_ferry.wire.transactions.endings import TransactionOutcome
@@ -36,7 +37,9 @@ def outcome_by_markers(
     if batch is None:
         return unknown
     producer = batch.header.producer_id
-    _, value = key_value_of(read_records(batch)[0][3])
+    with corrupt_in(ledger, cluster.alias):
+        first = next(each_record(batch), None)
+        value = key_value_of(first[3])[1] if first else None
     entry = decode(value or b"", at=f"{ledger.topic} offset {offset}")
     ranges = entry.ranges if isinstance(entry, CopyingEntry) else ()
     outcomes = (retry(partial(_outcome_in, cluster, producer, it)) for it in ranges if it.segments)
@@ -60,5 +63,6 @@ def _outcome_in(cluster: WireCluster, producer: int, copied: CopiedRange) -> Tra
         return TransactionOutcome.UNKNOWN
     if marker is None or not marker.header.is_control or not marker.header.records:
         return TransactionOutcome.UNKNOWN
-    is_aborted = is_abort_marker(marker)
+    with corrupt_in(tp, cluster.alias):
+        is_aborted = is_abort_marker(marker)
     return TransactionOutcome.ABORTED if is_aborted else TransactionOutcome.COMMITTED

@@ -50,6 +50,7 @@ from kafka_ferry.runs.sync_groups.group_states import states_and_offsets
 from kafka_ferry.runs.sync_groups.sync import move_groups
 from kafka_ferry.runs.sync_topics.retire import other_flows_into
 from kafka_ferry.wire import WireCluster, connect
+from kafka_ferry.wire.partitions.fetch import corrupt_in
 from kafka_ferry.wire.partitions.first_record import first_record, key_of
 
 if TYPE_CHECKING:
@@ -324,13 +325,14 @@ def _with_records(target: Cluster, groups: Collection[GroupOutlook]) -> tuple[Gr
 def _first(cluster: WireCluster, partition: TopicPartition, offset: int) -> FirstRecord | None:
     try:
         record = retry(lambda: first_record(cluster, partition, offset))
+        if record is None:
+            return None
+        with corrupt_in(partition, cluster.alias):
+            return FirstRecord(record[0], record[1], key_text(key_of(record)))
     except FerryError as error:
         # Shown as a help only; no group waits for it.
         log.warning("The first record of %s: %s", partition, error)
         return None
-    if record is None:
-        return None
-    return FirstRecord(record[0], record[1], key_text(key_of(record)))
 
 
 def copied_ends(flow: Flow, ledger: LedgerTable) -> dict[TopicPartition, int]:

@@ -9,7 +9,7 @@ from typing import Final
 
 import xxhash
 
-from kafka_ferry.batches import Batch, Segment, read_records
+from kafka_ferry.batches import Batch, Segment, each_record
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import LedgerRange
@@ -18,7 +18,7 @@ from kafka_ferry.model.cluster_state import HANGING
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.repair.missing_offsets import Span, missing_offsets, spans_of, without
 from kafka_ferry.wire import WireCluster, connect
-from kafka_ferry.wire.partitions.fetch import fetch_one
+from kafka_ferry.wire.partitions.fetch import corrupt_in, fetch_one
 from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_log
 from kafka_ferry.wire.partitions.scan import committed_batches, stored_batches
 
@@ -169,9 +169,10 @@ def _records(
         if begin >= until:
             continue
         for batch in _batches(cluster, log, begin, until, committed=committed):
-            for offset, time, _, content in read_records(batch):
-                if begin <= offset < until:
-                    records[offset] = (time, xxhash.xxh3_128_digest(content))
+            with corrupt_in(log.partition, cluster.alias):
+                for offset, time, _, content in each_record(batch):
+                    if begin <= offset < until:
+                        records[offset] = (time, xxhash.xxh3_128_digest(content))
     return records
 
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
 import xxhash
 
-from kafka_ferry.batches import Batch, MalformedBatch
-from kafka_ferry.batches.record_format.records import read_records
+from kafka_ferry.batches import Batch, Record
+from kafka_ferry.batches.record_format.records import stream_records
 from kafka_ferry.batches.record_format.varint import decode_varint
-from kafka_ferry.errors import ClusterUnreachable, CorruptBatch, FerryError
+from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.groups.alignment.align import LogRecords
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.error_codes import fault
+from kafka_ferry.wire.partitions.fetch import corrupt_in
 from kafka_ferry.wire.partitions.list_offsets import LATEST, READ_COMMITTED, offsets_question
 from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_log
 from kafka_ferry.wire.partitions.scan import ended_batches
@@ -56,10 +57,8 @@ def read_log(
             )
         end = _last_stable_offset(cluster, log)
         batches = ended_batches(cluster, log, max(log.start, since))
-        try:
+        with corrupt_in(partition, cluster.alias):
             records = _digest(batches, log.start, since, with_keys=with_keys)
-        except MalformedBatch as error:
-            raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
         if records.end < end:
             raise ClusterUnreachable(
                 f"{cluster.alias} gives nothing of {partition} from {records.end} on, although its log ends at "
@@ -120,13 +119,19 @@ class _Columns:
             self.markers.extend(range(max(first, header.base_offset), header.next_offset))
             return
         self.bytes += header.size
-        records = [record for record in read_records(batch) if record[0] >= first]
+        for part in stream_records(batch):
+            records = [record for record in part if record[0] >= first]
+            self._add(records, header.leader_epoch, is_aborted=is_aborted, with_keys=with_keys)
+
+    def _add(
+        self, records: Sequence[Record], leader_epoch: int, *, is_aborted: bool, with_keys: bool
+    ) -> None:
         digest = xxhash.xxh3_64_intdigest
         self.offsets.extend([record[0] for record in records])
         # The timestamp is the digest's seed: two records are equal if content and timestamp are.
         self.digests.extend([digest(content, at & _64_BITS) for _, at, _, content in records])
         self.aborted.extend([is_aborted] * len(records))
-        self.epochs.extend([header.leader_epoch] * len(records))
+        self.epochs.extend([leader_epoch] * len(records))
         if with_keys:
             keys = [_key_of(record[3]) for record in records]
             self.keys.extend([digest(key) for key, _ in keys])

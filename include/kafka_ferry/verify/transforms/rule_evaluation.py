@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.batches import Batch, MalformedBatch, Reason, Segment, each_record, records_of
 from kafka_ferry.copy.record_changes import ChangedRanges, RecordChanges
 from kafka_ferry.copy.source.cursor import ReadRules
-from kafka_ferry.errors import ClusterUnreachable, CorruptBatch, FerryError
+from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.ledger import RangeKey
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range
@@ -23,6 +23,7 @@ from kafka_ferry.transform import TransformFailed
 from kafka_ferry.verify.rows import RuleEvaluation
 from kafka_ferry.verify.transforms.rule_comparison import Became, Given, compare_rule
 from kafka_ferry.wire import WireCluster, connect
+from kafka_ferry.wire.partitions.fetch import corrupt_in
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import committed_batches, retried_batches
 
@@ -186,10 +187,8 @@ def _target_records(
             target, partition_log(target, partition), at, max_bytes=_FETCH_BYTES
         )
 
-    try:
+    with corrupt_in(partition, target.alias):
         yield from by_source_offset(retried_batches(open_at, start), segments, log.start)
-    except MalformedBatch as error:
-        raise CorruptBatch(f"{partition} on {target.alias} holds {error}.") from error
 
 
 def by_source_offset(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import select
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -159,10 +160,21 @@ def batch_past(cluster: WireCluster, fetched: Fetched, offset: int) -> Batch | N
     Raises:
         CorruptBatch: on bytes that are no valid batch.
     """
-    try:
+    with corrupt_in(fetched.partition, cluster.alias):
         return first_past(fetched.records, offset)
+
+
+@contextmanager
+def corrupt_in(partition: TopicPartition, alias: str) -> Iterator[None]:
+    """Name the partition, on the cluster ``alias``, whose bytes cannot be read in the body.
+
+    Raises:
+        CorruptBatch: instead of ``MalformedBatch``.
+    """
+    try:
+        yield
     except MalformedBatch as error:
-        raise CorruptBatch(f"{fetched.partition} on {cluster.alias} holds {error}.") from error
+        raise CorruptBatch(f"{partition} on {alias} holds {error}.") from error
 
 
 def send_fetch(

@@ -7,17 +7,15 @@ from typing import Final
 from kafka_ferry.batches import (
     OPENED_AT_ONCE,
     AbortFilter,
-    MalformedBatch,
     Record,
     each_record,
     split_batches,
 )
 from kafka_ferry.batches.record_format.varint import decode_varint
-from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.partitions.absence import LogAnswers
-from kafka_ferry.wire.partitions.fetch import Fetched, fetch_one
+from kafka_ferry.wire.partitions.fetch import Fetched, corrupt_in, fetch_one
 from kafka_ferry.wire.partitions.partition_log import leader_of
 
 _LEAST_BYTES: Final = 1
@@ -32,11 +30,8 @@ def first_record(cluster: WireCluster, partition: TopicPartition, offset: int) -
     Raises:
         FerryError: if the partition cannot be read there.
     """
-    try:
-        with cluster.forgetting():
-            return _first_record(cluster, partition, offset)
-    except MalformedBatch as error:
-        raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
+    with corrupt_in(partition, cluster.alias), cluster.forgetting():
+        return _first_record(cluster, partition, offset)
 
 
 def _first_record(cluster: WireCluster, partition: TopicPartition, offset: int) -> Record | None:

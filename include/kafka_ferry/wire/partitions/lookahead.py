@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kafka_ferry.batches import MalformedBatch, is_abort_marker, split_batches
+from kafka_ferry.batches import is_abort_marker, split_batches
 from kafka_ferry.batches.aborted_transactions import LONGEST_APPEND
-from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.partitions.absence import LogAnswers
-from kafka_ferry.wire.partitions.fetch import Expected, Fetched, fetch_one
+from kafka_ferry.wire.partitions.fetch import Expected, Fetched, corrupt_in, fetch_one
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 from kafka_ferry.wire.partitions.read_ahead import NEAR_S
 
@@ -101,7 +100,7 @@ class _Lookahead:
         for entry in fetched.aborted:
             if entry.first_offset <= self._left.get(entry.producer_id, -1):
                 self._decide(entry.producer_id, is_aborted=True)
-        try:
+        with corrupt_in(self._partition, self._cluster.alias):
             for batch in split_batches(fetched.records):
                 header = batch.header
                 if header.base_offset < before:
@@ -110,10 +109,6 @@ class _Lookahead:
                 self._bytes += header.size
                 if header.is_control and header.records and header.producer_id in self._left:
                     self._decide(header.producer_id, is_aborted=is_abort_marker(batch))
-        except MalformedBatch as error:
-            raise CorruptBatch(
-                f"{self._partition} on {self._cluster.alias} holds {error}."
-            ) from error
         return self._at > before
 
     def _decide(self, producer: int, *, is_aborted: bool) -> None:

@@ -13,16 +13,16 @@ from kafka_ferry.batches import (
     BatchHeader,
     MalformedBatch,
     TransactionFates,
+    each_record,
     key_value_of,
-    read_records,
     split_batches,
 )
-from kafka_ferry.errors import CorruptBatch, FerryError
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.partitions.absence import LogAnswers
-from kafka_ferry.wire.partitions.fetch import Fetched
+from kafka_ferry.wire.partitions.fetch import Fetched, corrupt_in
 from kafka_ferry.wire.partitions.lookahead import fates_after
 from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_log
 from kafka_ferry.wire.partitions.read_ahead import AheadReader
@@ -129,12 +129,10 @@ def committed_records(
 
     first = committed_batches(cluster, log, at, keeps_all=keeps_all)
     for batch in retried_batches(open_at, at, first):
-        try:
-            for record in read_records(batch):
+        with corrupt_in(partition, cluster.alias):
+            for record in each_record(batch):
                 if record[0] >= at:
                     yield batch.header, record[0], key_value_of(record[3])[1]
-        except MalformedBatch as error:
-            raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
 
 
 def retried_batches(
@@ -283,11 +281,9 @@ def holds_records(cluster: WireCluster, partition: TopicPartition) -> bool:
 
 
 def _check(cluster: WireCluster, partition: TopicPartition, fetched: Fetched) -> Iterator[Batch]:
-    try:
+    with corrupt_in(partition, cluster.alias):
         for batch in split_batches(fetched.records):
             if not batch.crc_matches:
                 at = batch.header.base_offset
                 raise MalformedBatch(f"a batch at offset {at} with a wrong CRC")
             yield batch
-    except MalformedBatch as error:
-        raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error

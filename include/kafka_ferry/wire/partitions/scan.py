@@ -30,6 +30,8 @@ from kafka_ferry.wire.partitions.read_ahead import AheadReader
 FETCH_BYTES: Final = 8 * 1024 * 1024
 """At most so much is asked for at a time."""
 _ONE_BATCH_BYTES: Final = 64 * 1024
+# Of the flow's own topics: packed, brokers take no more than a mebibyte.
+_RECORD_BYTES: Final = 64 * 1024 * 1024
 
 
 class MissingRecords(FerryError):
@@ -130,7 +132,7 @@ def committed_records(
     first = committed_batches(cluster, log, at, keeps_all=keeps_all)
     for batch in retried_batches(open_at, at, first):
         with corrupt_in(partition, cluster.alias):
-            for record in each_record(batch):
+            for record in each_record(batch, _RECORD_BYTES):
                 if record[0] >= at:
                     yield batch.header, record[0], key_value_of(record[3])[1]
 

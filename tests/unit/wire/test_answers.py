@@ -27,6 +27,8 @@ from kafka_ferry.wire.partitions.epochs import epoch_ends, epochs_before
 from kafka_ferry.wire.partitions.first_record import first_record
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 from kafka_ferry.wire.partitions.marker_writers import markers_at
+from kafka_ferry.wire.partitions.partition_log import PartitionLog
+from kafka_ferry.wire.partitions.scan import committed_batches
 from kafka_ferry.wire.produce import produce
 from kafka_ferry.wire.transactions.committed_offsets import committed_offsets
 from kafka_ferry.wire.transactions.markers import Markers, new_producer_id, write_markers
@@ -248,6 +250,18 @@ def test_bytes_that_are_no_batch_are_named_with_their_partition(
     said = {FETCH_12: with_records(batch)}
     with pytest.raises(CorruptBatch, match="orders-1 on primary holds a"):
         calling(broker, lambda cluster, _: read(cluster), said)
+
+
+def test_a_marker_that_is_none_is_named_with_its_partition(broker: ScriptedBroker) -> None:
+    """It decides which of the batches before it were aborted."""
+    marker = with_header(a_marker(at=5, producer_id=1, commit=False), count=2**31 - 1)
+    log = PartitionLog(ASKED, 1, 0, 9)
+    with pytest.raises(CorruptBatch, match="orders-1 on primary holds a batch at offset 5"):
+        calling(
+            broker,
+            lambda cluster, _: list(committed_batches(cluster, log, 0)),
+            {FETCH_12: with_records(marker)},
+        )
 
 
 @pytest.mark.parametrize("end", [-1, -2, -(2**63)])

@@ -185,7 +185,12 @@ def ended_batches(
         with reader.elsewhere():
             return fates_after(cluster, log.leader, log.partition, after, undecided)
 
-    with cluster.forgetting(), _reader(cluster, log, max_bytes, committed=True) as reader:
+    with (
+        cluster.forgetting(),
+        # A marker may be none.
+        corrupt_in(log.partition, cluster.alias),
+        _reader(cluster, log, max_bytes, committed=True) as reader,
+    ):
         answers = LogAnswers(cluster, log.leader, log.partition, reader.fetch)
         while True:
             fetched, at = answers.at(at)

@@ -22,6 +22,7 @@ from kafka_ferry.batches import AbortedTransaction, Batch, MalformedBatch
 from kafka_ferry.batches.record_format.split import first_past
 from kafka_ferry.errors import ClusterUnreachable, CorruptBatch, FerryError
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.printable import excerpt
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.error_codes import (
@@ -273,7 +274,9 @@ class PendingFetch:
             for data in topic.partitions:
                 partition = TopicPartition(name, data.partition_index)
                 if partition not in left:
-                    raise ClusterUnreachable(f"{alias} answered for {partition}, unasked.")
+                    raise ClusterUnreachable(
+                        f"{alias} answered for {excerpt(str(partition))}, unasked."
+                    )
                 left.remove(partition)
                 if name in refused:
                     data.error_code, data.records = refused[name], b""

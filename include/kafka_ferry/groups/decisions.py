@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Final
 import xxhash
 
 from kafka_ferry.groups.moves import Action, GroupMove, PartitionMove
+from kafka_ferry.model.cluster_state import LogBounds
 
 if TYPE_CHECKING:
     from kafka_ferry.groups.routes import Route
     from kafka_ferry.ledger import SyncedOffset
-    from kafka_ferry.model.cluster_state import LogBounds
     from kafka_ferry.model.groups import Committed, Group
     from kafka_ferry.model.ranges import TopicPartition
 
@@ -42,6 +42,7 @@ DIVERGED: Final = (
     "none of those that came in their place."
 )
 NO_LOG: Final = "the start and end of its log on the target are not known."
+_NO_END: Final = 2**63 - 1
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 
 
@@ -76,15 +77,18 @@ def translate_move(
         return replace(move, action="held", reason=UNKNOWN)
     move = replace(move, offset=translation.offset, kind=translation.kind)
     is_at_start = translation.kind == "clamped" and translation.offset == log.start
-    here = logs[0]
-    if here is None:
-        return move
+    here = readable(committed, logs[0])
     unread = max(committed.offset, here.start), here.end
     before = _count_missing(move, route, here, log, home) if is_at_start else 0
     expired = route.map.count_expired(*unread, log.start, home=home) if is_at_start else 0
     left_out = 0 if home else route.count_left_out(*unread)
     lost = 0 if home else route.map.count_lost(*unread)
     return replace(move, missing=max(before, left_out + expired) + lost)
+
+
+def readable(committed: Committed, log: LogBounds | None) -> LogBounds:
+    """What is left of a log for a group that leaves it: while it has no leader, all after its offset may be."""
+    return log or LogBounds(committed.offset, _NO_END)
 
 
 def _count_missing(

@@ -36,7 +36,7 @@ class PartitionMove:
         home: whether its records came from the other cluster, so that the opposite flow's ledger
             has the counterpart.
         missing: how many of the offsets that the group has not read are before all that the other cluster's log
-            has: they were never copied, or are deleted there. 0 where that is not known.
+            has: they were never copied, or are deleted there.
         is_lost: whether the other cluster's log has lost records that were copied, or that are a copy's originals.
     """
 

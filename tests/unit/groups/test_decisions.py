@@ -368,10 +368,15 @@ def test_a_run_that_is_repeated_at_once_renews_nothing() -> None:
         (4, LogBounds(0, 25), LogBounds(11, 11), 16),
         (12, LogBounds(14, 25), LogBounds(5, 11), 1),
         (22, LogBounds(0, 25), LogBounds(5, 11), 0),
+        # The partition that the group leaves has no leader, and may still have all that comes after its offset.
+        (4, None, LogBounds(0, 11), 6),
+        (10, None, LogBounds(0, 11), 0),
+        (12, None, LogBounds(5, 11), 3),
+        (4, None, LogBounds(11, 11), 16),
     ],
 )
 def test_unread_offsets_that_are_not_there_are_counted(
-    offset: int, here: LogBounds, there: LogBounds, missing: int
+    offset: int, here: LogBounds | None, there: LogBounds, missing: int
 ) -> None:
     offsets = OffsetMap.of([a_range(10, 20, [(10, 0, 10)])])
     route = Route(HERE, THERE, "id", preserved=False, map=offsets)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import AccessDenied
-from kafka_ferry.groups.decisions import DIVERGED, leave_untouched, translate_move
+from kafka_ferry.groups.decisions import DIVERGED, leave_untouched, readable, translate_move
 from kafka_ferry.groups.moves import PartitionMove
 from kafka_ferry.groups.routes import Route, remote_topics_of, routes
 from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
@@ -113,7 +113,8 @@ class HomeRoutes:
         if route:
             move = translate_move(tp, committed, route, logs=logs, home=True)
             diverged_at = self.diverged.get(own)
-            if move.offset is not None and diverged_at != _UNKNOWN_OFFSET and (log := logs[0]):
+            if move.offset is not None and diverged_at != _UNKNOWN_OFFSET:
+                log = readable(committed, logs[0])
                 unread = max(committed.offset, log.start), log.end
                 lost = route.map.count_orphans(*unread, diverged_at=diverged_at)
                 move = replace(move, missing=move.missing + lost)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -67,10 +67,15 @@ def selection_at_start(ledger: LedgerTable, run: str) -> str:
     return next(filter(None, reversed(rows["topics"].to_pylist())), "")
 
 
-def isolation_levels(ledger: LedgerTable, runs: Iterable[str]) -> frozenset[str]:
-    """By which of the source's records some runs have copied, as far as they have begun."""
+def isolation_levels(ledger: LedgerTable, runs: Collection[str]) -> frozenset[str]:
+    """By which of the source's records some runs have copied; "unknown" where one of them has never begun.
+
+    What was taken over has been copied by another mirror.
+    """
     wanted = (pc.field("type") == "run") & is_one_of("run", runs)
-    return frozenset(ledger.read(wanted, ["isolation_level"])["isolation_level"].to_pylist())
+    rows = ledger.read(wanted, ["run", "isolation_level"]).to_pylist()
+    levels = frozenset(row["isolation_level"] for row in rows)
+    return levels if {row["run"] for row in rows} >= set(runs) else levels | {"unknown"}
 
 
 def last_start_before(ledger: LedgerTable, run: str) -> int:

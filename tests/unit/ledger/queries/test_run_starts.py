@@ -73,5 +73,8 @@ def test_writers_are_those_of_a_run_if_number_and_assignment_are(
 
 def test_isolation_levels_are_those_with_which_the_runs_began(ledger: Ledger) -> None:
     table = ledger(*ENTRIES)
-    assert isolation_levels(table, ["run-2", "run-9"]) == {"", "read_committed"}
+    assert isolation_levels(table, ["run-2"]) == {"", "read_committed"}
+    # The other flow's run has begun, and this one's takeover never does.
+    for other in ("run-9", "takeover__1"):
+        assert isolation_levels(table, ["run-2", other]) == {"", "read_committed", "unknown"}
     assert isolation_levels(table, []) == frozenset()

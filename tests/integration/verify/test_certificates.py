@@ -130,6 +130,22 @@ def test_a_run_that_is_published_again_signs_no_proof_that_is_old_by_now(
     assert [one.header.run for one in find_certificates(flow).on_target] == ["run-1", "run-2"]
 
 
+def test_what_the_target_has_lost_since_it_was_verified_is_not_signed(
+    pair: Pair, flow: Flow
+) -> None:
+    """Hours may lie between the two steps."""
+    (topic,) = flow.topics
+    pair.produce(topic, [Record(value=b"1", partition=0)])
+    assert failures(copy_now(flow)) == []
+    Run(flow, "run-1").verify(NO_SPARK)
+    delete_topic(pair.backup, remote(flow, topic))
+
+    with pytest.raises(CertificateError, match=f"lost records of {remote(flow, topic)}-0 since"):
+        report_of(flow, "run-1")
+    with pytest.raises(FerryError, match="has no certificate"):
+        find_certificates(flow)
+
+
 def test_a_certificate_names_who_approved_the_plan(flow: Flow, primary: KafkaCluster) -> None:
     (topic,) = flow.topics
     produce(primary.bootstrap, topic, [Record(value=b"1")])

@@ -21,7 +21,10 @@ from kafka_ferry.certificates.merkle import merkle_root
 from kafka_ferry.certificates.signature import private_key
 from kafka_ferry.clock import moment_text, now_ms
 from kafka_ferry.config.options.certificates import CERTIFICATES_KEY
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.ledger.queries.run_starts import isolation_levels, selection_at_start
+from kafka_ferry.plan.topics.provenance import same_topic
+from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.publish.prune_certificates import Pruning
 from kafka_ferry.runs.state.certificate_files import (
     certificate_files,
@@ -48,6 +51,9 @@ if TYPE_CHECKING:
     from kafka_ferry.verify import ExpectationResult, RangeRow
 
 _CHANGED_RULE: Final = "the flow's file has changed since, and no longer has this rule"
+_PROVE_AGAIN: Final = (
+    "Clear verify and publish in Airflow, or run `ferry verify`, to prove the run again."
+)
 # Between the steps verify and publish, with all retries.
 _LONGEST_MS: Final = 24 * 60 * 60 * 1000
 
@@ -94,6 +100,7 @@ def certify(
             if is_same and (public is None or is_signed_by(one, public)):
                 return one
     _require_recent(run, proved_at)
+    _require_kept(run, report.proof.ranges)
 
     def issue(stored: Certificate | None) -> Certificate:
         newest = _newest(run, stored, known, public)
@@ -126,8 +133,7 @@ def _require_unchanged(run: RunContext, plan: Plan, reconciliation: Reconciliati
         raise CertificateError(
             f"{run.flow.name}, run {run.run_id}: {', '.join(changed)} in {run.folder.files.location} is not what the "
             "step verify has left, so no certificate is issued",
-            advice="Find out who may write in the state folder. Clear verify and publish in Airflow, or run "
-            "`ferry verify`, to prove the run again.",
+            advice=f"Find out who may write in the state folder. {_PROVE_AGAIN}",
         )
     return proved_at
 
@@ -137,7 +143,35 @@ def _require_recent(run: RunContext, proved_at: int) -> None:
         raise CertificateError(
             f"{run.flow.name}, run {run.run_id}: its proof is more than a day old ({moment_text(proved_at)}), and may "
             "not be true any more, so no certificate is issued",
-            advice="Clear verify and publish in Airflow, or run `ferry verify`, to prove the run again.",
+            advice=_PROVE_AGAIN,
+        )
+
+
+def _require_kept(run: RunContext, rows: Sequence[RangeRow]) -> None:
+    """Check that the target has not lost since what the verification has read back, as far as its logs tell.
+
+    Hours may lie between the two, where the step that issues the certificate is repeated.
+    """
+    rows = [row for row in rows if row.recount.target_records]
+    target, names = ClusterControl(run.flow.target), {row.remote_topic for row in rows}
+    topics, _ = target.readable_topics(names)
+    deleted = target.unknown(names - topics.keys())
+    ids = {name: topic.topic_id for name, topic in topics.items()}
+    lost = lost_ends(run.flow, target, run.ledger, topics.values())
+    # What was lost before has a person's word.
+    lost -= {row.target for row in rows if row.recount.accepted_missing}
+    gone = [
+        row.target
+        for row in rows
+        if row.target in lost
+        or row.remote_topic in deleted
+        or not same_topic(row.remote_topic_id, ids.get(row.remote_topic, ""))
+    ]
+    if gone:
+        raise CertificateError(
+            f"{run.flow.name}, run {run.run_id}: {run.flow.target.alias} has lost records of {gone[0]} since they were "
+            "read back, so no certificate is issued",
+            advice=_PROVE_AGAIN,
         )
 
 

@@ -239,7 +239,7 @@ def _judge_gone_topics(flow: Flow, state: ClusterState) -> Iterator[_Step]:
 
 
 def _topic(flow: Flow, state: ClusterState, pair: Pair, topic: Topic, at: int) -> Iterator[_Step]:
-    if refusal := _unfaithful(pair) or refused_start(flow, pair, state.starts):
+    if refusal := _unfaithful(flow, pair) or refused_start(flow, pair, state.starts):
         yield refusal
         return
     choice = choose_offsets(flow, pair, state)
@@ -311,7 +311,7 @@ def _steps_of_existing(
         yield misplacement
 
 
-def _unfaithful(pair: Pair) -> Refusal | None:
+def _unfaithful(flow: Flow, pair: Pair) -> Refusal | None:
     """Why the remote topic cannot be an exact copy, whatever the flow's options say."""
     if pair.released:
         return Refusal(
@@ -324,6 +324,14 @@ def _unfaithful(pair: Pair) -> Refusal | None:
             pair.topic,
             f"{pair.remote_topic} was given to MirrorMaker 2, which may have copied to it since.",
             "Take it over first: `ferry takeover --from mm2`.",
+        )
+    if pair.mixed:
+        source, target = flow.source.alias, flow.target.alias
+        return Refusal(
+            pair.topic,
+            f"the flow {target}->{source} has given {pair.topic} on {source} to MirrorMaker 2, which may have copied "
+            f"records of {target} to it since: they would be copied back.",
+            f"Take it over first, with the file of {target}->{source}: `ferry takeover --from mm2`.",
         )
     if pair.remote and pair.remote.stamps_append_time:
         return Refusal(

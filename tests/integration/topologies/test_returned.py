@@ -14,6 +14,7 @@ from kafka_ferry.control import read_positions
 from kafka_ferry.errors import AccessDenied, InputError
 from kafka_ferry.runs.provenance import opposite_flow
 from kafka_ferry.runs.publish.lag import lag
+from kafka_ferry.runs.takeover.hand_back import hand_back
 from kafka_ferry.runs.takeover.takeover import Takeover
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
@@ -217,6 +218,23 @@ def test_what_applications_wrote_after_another_mirrors_copies_were_cut_is_copied
 
     assert copy(reverse_flow(there), "back") == {"returned": 5}
     assert values(pair.primary, orders)[-10:] == own
+
+
+def test_what_another_mirror_may_have_copied_since_a_hand_back_is_not_copied_back(
+    pair: Pair, there: Flow, orders: str
+) -> None:
+    write(pair.primary, orders, "a0")
+    copy(there, "there")
+    assert [it.state for it in hand_back(there)] == ["given back"]
+    # As MirrorMaker 2 would, and an application on the target.
+    write(pair.primary, orders, "a1")
+    write(pair.backup, orders, "a1", "b0")
+
+    plan = plan_now(reverse_flow(there), "back")
+    assert (len(plan.ranges), len(plan.remarks.refused)) == (0, 1)
+    assert f"has given {orders} on {there.target.alias} to MirrorMaker 2" in str(
+        plan.remarks.refused
+    )
 
 
 @pytest.mark.long

@@ -64,6 +64,15 @@ def test_a_partition_is_copied_from_its_position_to_the_end_of_what_may_be_read(
     assert plan.offsets == 50 - start
 
 
+def test_a_topic_that_the_opposite_flow_has_given_to_mirrormaker_2_is_not_copied_back() -> None:
+    state = a_state(a_source(), target=[a_remote()])
+    plan = planned(changed(state, given_back=frozenset({"orders"})))
+    (refusal,) = plan.remarks.refused
+    assert "backup->primary has given orders on primary to MirrorMaker 2" in refusal.reason
+    assert "ferry takeover --from mm2" in refusal.advice
+    assert (plan.ranges, plan.choices) == ((), ())
+
+
 @pytest.mark.parametrize(
     "position", [None, at(30)], ids=["has lost all of it", "has its first part"]
 )

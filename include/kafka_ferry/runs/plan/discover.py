@@ -41,7 +41,12 @@ from kafka_ferry.runs.plan.tiered_storage import untiered_topics
 from kafka_ferry.runs.provenance.heartbeats import heartbeat_topics
 from kafka_ferry.runs.provenance.log_ends import hidden_ends
 from kafka_ferry.runs.provenance.log_mismatches import log_mismatches
-from kafka_ferry.runs.provenance.opposite_flow import find_returned, leaves_out, returned_topics
+from kafka_ferry.runs.provenance.opposite_flow import (
+    find_returned,
+    given_back,
+    leaves_out,
+    returned_topics,
+)
 from kafka_ferry.runs.provenance.preserved_ends import beyond_source
 from kafka_ferry.runs.provenance.rival_flows import with_rivals
 from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream
@@ -212,7 +217,9 @@ def _add_returned(
     )
     return replace(
         state,
-        other_flows=replace(state.other_flows, returned=returned),
+        other_flows=replace(
+            state.other_flows, returned=returned, given_back=given_back(flow, state.source.topics)
+        ),
         unknown=(*state.unknown, *([unknown] if unknown else [])),
     )
 

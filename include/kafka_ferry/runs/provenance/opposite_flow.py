@@ -17,10 +17,12 @@ from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
 from kafka_ferry.ledger.queries.range_columns import target_ranges
 from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import Position, TopicPartition
+from kafka_ferry.plan.topics.provenance import same_topic
 from kafka_ferry.runs.state.flow_state import flow_state
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
+    from kafka_ferry.model import Topic
     from kafka_ferry.model.cluster_state import SourceState
     from kafka_ferry.runs.provenance.upstream_flows import Upstream
 
@@ -114,6 +116,23 @@ def find_returned(
             if last > starts.get(tp, 0):
                 since[tp.topic] = min(first, offset)
     return since, ""
+
+
+def given_back(flow: Flow, topics: Mapping[str, Topic]) -> frozenset[str]:
+    """The topics into which MirrorMaker 2 may have copied since the opposite flow has copied there.
+
+    Args:
+        flow: the flow, whose table of that flow's ledger is up to date.
+        topics: topics of the source.
+    """
+    marks = opposite_ledger(flow).marks()
+    return frozenset(
+        name
+        for name, mark in marks.items()
+        if mark.given_back
+        and name in topics
+        and same_topic(mark.remote_topic_id, topics[name].topic_id)
+    )
 
 
 def _target(source: TopicPartition, remote_names: Mapping[str, str]) -> TopicPartition:

@@ -415,6 +415,10 @@ def test_what_was_not_verified_is_not_built_upon(pair: Pair) -> None:
     (told,) = json.loads(given.stdout)
     assert (told["state"], told["partitions"][0]["end"]) == ("given back", 6)
     assert [offset.next for offset in stored(flow)] == [6]
+    # What it copies from then on is its own, and no fault of what the flow had copied.
+    produce(pair.backup.bootstrap, remote(flow, topic), [later])
+    plan_now(flow, "run-2")
+    assert Run(flow, "run-2").verify(NO_SPARK, everything=True).success
 
 
 def test_what_a_run_copies_meanwhile_does_not_count_as_verified(

@@ -83,8 +83,12 @@ def recount_ranges(
     by_target, gone = _by_target(ranges, topics, ledger.released_topics())
     claims = _claims(by_target, ledger, boundaries)
     recounts = recount(claims)
-    if is_backfill:
-        recounts = {tp: result._replace(beyond=0) for tp, result in recounts.items()}
+    # What another mirror has copied since a topic was given back to it, a takeover compares.
+    given_back = {name for name, mark in ledger.marks().items() if mark.given_back}
+    recounts = {
+        tp: result._replace(beyond=0) if is_backfill or tp.topic in given_back else result
+        for tp, result in recounts.items()
+    }
     if leaves_out(flow):
         recounts = without_locals(recounts, claims)
     else:

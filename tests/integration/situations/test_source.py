@@ -17,6 +17,8 @@ from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.model import Plan
 from kafka_ferry.model.waits import Waits
 from kafka_ferry.runs import Run
+from kafka_ferry.runs.failover.failover import copied_ends
+from kafka_ferry.runs.publish.lag import readable_lag
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.access import set_quota
@@ -45,6 +47,7 @@ from tests.support.runs.flows import (
     copy_now,
     copy_planned,
     failures,
+    ledger_of,
     ledger_rows,
     make_flow,
     plan_now,
@@ -604,6 +607,12 @@ def test_other_records_at_the_copied_offsets_are_noticed_where_the_leader_epochs
                 write_log(source, topic, [*read_batches(source, topic), *new])
         source.start().wait_ready()
         for topic, (flow, is_spared) in flows.items():
+            # It has grown up to the position, so that there is nothing new.
+            assert [it.gone for it in readable_lag(flow).rows] == [
+                "" if is_spared else "source replaced"
+            ]
+            assert bool(copied_ends(flow, ledger_of(flow))) == is_spared
+            assert bool(plan_now(flow, "run-1b").remarks.refused) != is_spared
             produce(source.bootstrap, topic, named("more", 10))
             plan = plan_now(flow, "run-2")
             said = [*map(str, plan.remarks.refused), *failures(copy_planned(flow, plan))]

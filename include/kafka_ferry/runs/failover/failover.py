@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import duration_text, moment_text, now_ms, run_id_now
 from kafka_ferry.config.types.values import is_topic_name
-from kafka_ferry.control import ClusterControl, read_positions
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError, InputError
 from kafka_ferry.groups.moves import GroupMoves
@@ -40,7 +40,7 @@ from kafka_ferry.runs.failover.last_known import (
     translate_known,
 )
 from kafka_ferry.runs.failover.unread_letters import unread_letters
-from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
+from kafka_ferry.runs.plan.diverged import parted_logs
 from kafka_ferry.runs.provenance.log_ends import hidden_ends, look_again
 from kafka_ferry.runs.publish.lag import last_complete
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
@@ -348,7 +348,8 @@ def copied_ends(flow: Flow, ledger: LedgerTable) -> dict[TopicPartition, int]:
         {remote: it for it, remote in ledger.topics().items()},
         ledger.released_topics(),
     )
-    positions = ledger.positions() | read_positions(flow.target, flow.name)
+    # Other clients may commit in the flow's group: the ledger alone says what is copied.
+    positions = ledger.positions()
     source = ClusterControl(flow.source).topic_ids(topics.values(), only_visible=True)
     target = ClusterControl(flow.target).topic_ids(topics, only_visible=True)
     copied = {
@@ -361,6 +362,6 @@ def copied_ends(flow: Flow, ledger: LedgerTable) -> dict[TopicPartition, int]:
     }
     names = {topic: remote for remote, topic in topics.items()}
     # What was copied of a branch that the source has lost since is none of its records.
-    parted = diverged_epochs(flow.source, ledger, copied, names)
+    parted = parted_logs(flow, ledger, copied, names, target)
     known = {tp: parted.get(tp, it.offset) for tp, it in copied.items()}
     return {tp: offset for tp, offset in known.items() if offset >= 0}

@@ -2,15 +2,16 @@
 
 An unclean leader election shows in the leader epochs. A cluster that was restored from a backup counts its epochs
 from there on once more, and may hold other records at the same offsets in the same epochs. So the record that was
-copied last is compared too: of a sample of the partitions with something new, those that were copied last, since
-what a backup lacks is the newest. A topic that was recreated on brokers before 2.8, which give topics no ids, shows in
-nothing else, and may have just as many records: of each one of these a partition is compared in any case.
+copied last is compared too: that of the partition that was copied last, since what a backup lacks is the newest, and
+those of a sample of the partitions with something new. A topic that was recreated on brokers before 2.8, which give
+topics no ids, shows in nothing else, and may have just as many records: of each one of these a partition is compared
+in any case.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
@@ -81,22 +82,50 @@ def diverged_logs(
         for tp, position in copied.items()
         if tp in bounds
         and tp not in found
-        and (
-            bounds[tp].end > position.offset
-            or (bounds[tp].end == position.offset and not position.topic_id)
-        )
+        and bounds[tp].end >= position.offset
         and remote_names[tp.topic] in remote_topics
         and tp.partition < remote_topics[remote_names[tp.topic]].partitions
     }
-    replaced, unknown = _by_last_records(flow, ledger, doubtful, remote_names)
+    grown = {tp for tp, position in doubtful.items() if bounds[tp].end > position.offset}
+    replaced, unknown = _by_last_records(flow, ledger, doubtful, grown, remote_names)
     return found | dict.fromkeys(replaced, -1), unknown
 
 
+def parted_logs(
+    flow: Flow,
+    ledger: LedgerTable,
+    copied: Copied,
+    remote_names: Mapping[str, str],
+    remote_topics: Container[str],
+) -> dict[TopicPartition, int]:
+    """As ``diverged_logs``, by a sample of all partitions; what cannot be found out is not named.
+
+    Args:
+        flow: the flow.
+        ledger: its ledger, projected.
+        copied: its positions, by *source* partition, as far as they are of the topics that are there.
+        remote_names: by the source's topics, the remote topics.
+        remote_topics: those that are there.
+    """
+    found = diverged_epochs(flow.source, ledger, copied, remote_names)
+    doubtful = {
+        tp: position
+        for tp, position in copied.items()
+        if tp not in found and remote_names[tp.topic] in remote_topics
+    }
+    replaced, _ = _by_last_records(flow, ledger, doubtful, doubtful.keys(), remote_names)
+    return found | dict.fromkeys(replaced, -1)
+
+
 def _by_last_records(
-    flow: Flow, ledger: LedgerTable, copied: Copied, remote_names: Mapping[str, str]
+    flow: Flow,
+    ledger: LedgerTable,
+    copied: Copied,
+    grown: Container[TopicPartition],
+    remote_names: Mapping[str, str],
 ) -> tuple[list[TopicPartition], tuple[str, ...]]:
     """The partitions whose last copied record is another one on the source by now, and what is unknown."""
-    last = _last_records(ledger, copied, remote_names)
+    last = _last_records(ledger, copied, grown, remote_names)
     if not last:
         return [], ()
     try:
@@ -122,9 +151,15 @@ def _by_last_records(
 
 
 def _last_records(
-    ledger: LedgerTable, copied: Copied, remote_names: Mapping[str, str]
+    ledger: LedgerTable,
+    copied: Copied,
+    grown: Container[TopicPartition],
+    remote_names: Mapping[str, str],
 ) -> list[LastRecord]:
-    """The last records of a sample of the partitions, as far as they were copied as they are; the newest first."""
+    """The last records of a sample of the partitions, as far as they were copied as they are.
+
+    They are the newest one, and the newest of ``grown``.
+    """
     if not copied:
         return []
     newest = [
@@ -135,7 +170,12 @@ def _last_records(
     newest.sort(key=itemgetter(0), reverse=True)
     # Of each topic without an id the newest one.
     of_topics = {it.topic: (at, it) for at, it in reversed(newest) if not it.topic_id}
-    sample = {*newest[:_MOST_PARTITIONS], *islice(of_topics.values(), _MOST_TOPICS)}
+    of_grown = (one for one in newest if one[1].source in grown)
+    sample = {
+        *newest[:1],
+        *islice(of_grown, _MOST_PARTITIONS),
+        *islice(of_topics.values(), _MOST_TOPICS),
+    }
     return last_records(ledger, sample)
 
 

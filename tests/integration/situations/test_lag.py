@@ -162,12 +162,17 @@ def test_a_copy_whose_log_was_truncated_is_not_called_complete(
         RunFolder(flow_state(flow).folder("runs"), "").save_verified_until(until)
         done = ferry("lag", "--config", flow.file, "--short")
         assert (done.stdout.startswith("Complete until"), done.stderr) == (True, "")
+        assert "complete until" in last_complete(flow, flow_ledger(flow))
         with broker_down(target):
             cut_log(target, remote(flow, topic), 3)
 
         done = ferry("lag", "--config", flow.file, "--short")
         assert done.stdout == "Nothing is proved complete yet; 6 offsets behind.\n"
         assert f"The copy of {topic} on {flow.target.alias} has lost records" in done.stderr
+        lost = f"{flow.target.alias} has lost records of {there} since. How many"
+        assert last_complete(flow, flow_ledger(flow)).startswith(lost)
+        delete_topic(target, remote(flow, topic))
+        assert last_complete(flow, flow_ledger(flow)).startswith(lost)
     finally:
         target.wipe()
 

@@ -130,3 +130,36 @@ class CopiedLogs:
             return "source recreated"
         is_same = remote_id is not None and same_topic(position.remote_topic_id, remote_id)
         return "" if is_same else "copy gone"
+
+
+def lost_copies(
+    flow: Flow, target: ClusterControl, ledger: LedgerTable
+) -> frozenset[TopicPartition]:
+    """The *target* partitions of which the target has lost what was copied: truncated, deleted or recreated.
+
+    What the flow has given up itself is not among them.
+
+    Args:
+        flow: the flow.
+        target: its target.
+        ledger: its ledger.
+
+    Raises:
+        FerryError: if the target does not answer.
+    """
+    released = ledger.released_topics()
+    copied = {
+        tp: position.remote_topic_id
+        for tp, position in ledger.positions().items()
+        if position.offset and position.remote_topic_id not in released
+    }
+    names = {tp.topic for tp in copied}
+    topics, _ = target.readable_topics(names)
+    deleted = target.unknown(names - topics.keys())
+    ids = {name: topic.topic_id for name, topic in topics.items()}
+    gone = {
+        tp
+        for tp, topic_id in copied.items()
+        if tp.topic in deleted or not same_topic(topic_id, ids.get(tp.topic, ""))
+    }
+    return lost_ends(flow, target, ledger, topics.values()) | gone

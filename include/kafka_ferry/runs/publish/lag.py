@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,9 +24,10 @@ from kafka_ferry.plan.topics.missing import missing_topics, named_topics
 from kafka_ferry.plan.topics.subset import narrow
 from kafka_ferry.plan.topics.topic_filter import Selection
 from kafka_ferry.report.run_report import RunReport
+from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.plan.discover import read_open_transactions
 from kafka_ferry.runs.provenance.selection import selection_now
-from kafka_ferry.runs.publish.copied_logs import CopiedLogs, Gone
+from kafka_ferry.runs.publish.copied_logs import CopiedLogs, Gone, lost_copies
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.known_positions import known_positions
 from kafka_ferry.runs.state.run_folder import REPORT_DATA, RunFolder
@@ -35,6 +37,10 @@ from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.list_offsets import local_starts
 
 _SHOWN: Final = 10
+# Asked where the source does not answer: whether the target does is not known either.
+_TARGET_RETRY_S: Final = 10
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +138,26 @@ def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
 def last_complete(flow: Flow, ledger: LedgerTable) -> str:
     """Until when the copy was proved complete by the last run, as far as this machine's state folder knows: sentences.
 
-    Partitions that a run has begun to copy and never proved count as such; so does what the last run has refused.
+    Partitions that a run has begun to copy and never proved count as such; so do copies that were lost since, and what
+    the last run has refused. Where the target does not tell of its copies, nothing is said.
     """
     unknown = "How many records are not copied is unknown."
+    try:
+        with retry_for(_TARGET_RETRY_S):
+            lost = sorted(map(str, lost_copies(flow, ClusterControl(flow.target), ledger)))
+    except FerryError as error:
+        log.warning("What %s still has of the copies is not known: %s", flow.target.alias, error)
+        return unknown
     runs = flow_state(flow).folder("runs")
     begun = dict.fromkeys(map(str, ledger.positions()), 0)
     proved = RunFolder(runs, "").verified_until().within(ledger.positions())
-    until = until_text((begun | dict(proved.partitions)).values())
+    until = until_text((begun | dict(proved.partitions) | dict.fromkeys(lost, 0)).values())
     refused = _refused_by_last_run(runs)
-    but = f" It refused {first_of(refused, _SHOWN)}." if refused else ""
-    return (
-        f"By the last run the copy was complete until {until}.{but} {unknown}" if until else unknown
-    )
+    but = f" It refused {first_of(refused, _SHOWN)}." if refused and until else ""
+    if lost:
+        but += f" {flow.target.alias} has lost records of {first_of(lost, _SHOWN)} since."
+    complete = f"By the last run the copy was complete until {until}." if until else ""
+    return f"{complete}{but} {unknown}".lstrip()
 
 
 def _refused_by_last_run(runs: StateFolder) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -14,19 +13,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import kafka_ferry.certificates
 from kafka_ferry.certificates import Certificate
 from kafka_ferry.certificates.chain import unsigned_beginning, unsigned_text
-from kafka_ferry.certificates.document import count_unread, is_without_copy
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import InputError
+from kafka_ferry.ledger.queries.accepted_losses import accepted_losses
 from kafka_ferry.ledger.queries.copied_ranges import windows
 from kafka_ferry.ledger.queries.copied_topics import CopiedSince, copies_since
-from kafka_ferry.ledger.rows import Release
+from kafka_ferry.ledger.rows import RangeKey, Release
 from kafka_ferry.model import LogBounds, TopicPartition, Window
 from kafka_ferry.model.ranges import Settled
 from kafka_ferry.plan import select_topics
 from kafka_ferry.plan.backfill.windows import (
-    BEGINNING,
-    FOREVER,
     Span,
     merge_spans,
     uncovered,
@@ -35,6 +32,7 @@ from kafka_ferry.plan.backfill.windows import (
 )
 from kafka_ferry.report.templates import template
 from kafka_ferry.runs.certificates import faults_of, find_certificates, require_no_fault
+from kafka_ferry.runs.certified_ranges import CertifiedRange, certified_ranges
 from kafka_ferry.runs.former_copies import FormerCopy, former_copies
 from kafka_ferry.runs.plan.first_starts import first_offsets
 from kafka_ferry.runs.provenance.branches import Branches
@@ -83,24 +81,6 @@ class CertifiedSpan:
             "as missing."
             for it in self.unread
         )
-
-
-class CertifiedRange(NamedTuple):
-    """A range of a certificate, as far as the source still has its offsets as they were copied.
-
-    Attributes:
-        offsets: the offsets.
-        serial: the certificate.
-        remote_topic: the topic on the target.
-        times: of a backfill, the timestamps ``[since, until)`` of its records: of others it says nothing.
-        unread: how many of its records were gone before a run could read them back.
-    """
-
-    offsets: Span
-    serial: int
-    remote_topic: str
-    times: Span = (BEGINNING, FOREVER)
-    unread: int = 0
 
 
 class WindowPart(NamedTuple):
@@ -224,8 +204,8 @@ def _advice(window: Window, unsigned: Sequence[Certificate]) -> str:
 def _choose(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> Export:
     asked_at = now_ms()
     with step_time(flow):
-        bounds, ids, gone, branches, copies, releases, windows = _source(flow)
-        known = _certified_ranges(certificates, branches, windows)
+        bounds, ids, gone, branches, copies, releases, windows, accepted = _source(flow)
+        known = certified_ranges(certificates, branches, windows, accepted)
         moments = _moments(window, chain.from_iterable(known.values()))
         firsts = _first_offsets(flow, bounds, moments[0])
         afters = [_first_offsets(flow, firsts, moment) for moment in moments[1:]]
@@ -256,31 +236,6 @@ def _choose(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> 
     return Export(
         tuple(kept), tuple(spans), tuple(gone), asked_at, tuple(sorted(parted)), tuple(former)
     )
-
-
-def _certified_ranges(
-    certificates: Iterable[Certificate], branches: Branches, windows: Mapping[int, Span]
-) -> Mapping[tuple[str, int], list[CertifiedRange]]:
-    """The ranges of all certificates, by the topic's id and the partition.
-
-    Args:
-        certificates: the certificates.
-        branches: which of their offsets the source still has as they were copied.
-        windows: those of backfills, by their ledger offsets: runs certify ranges of backfills too.
-    """
-    known: dict[tuple[str, int], list[CertifiedRange]] = defaultdict(list)
-    for one in certificates:
-        for row in one.ranges():
-            if is_without_copy(row):
-                continue
-            place, at = (row["topic_id"], row["partition"]), row["ledger_offset"]
-            if offsets := branches.kept(place, (row["start"], row["end"]), at):
-                times = one.header.window or windows.get(at, (BEGINNING, FOREVER))
-                serial, unread = one.header.serial, count_unread(row)
-                known[place].append(
-                    CertifiedRange(offsets, serial, row["remote_topic"], times, unread)
-                )
-    return known
 
 
 def _moments(window: Window, ranges: Iterable[CertifiedRange]) -> list[int]:
@@ -351,6 +306,7 @@ class _Source(NamedTuple):
         copies: what was ever copied into what.
         releases: the copies that were given up.
         windows: the timestamps ``[since, until)`` of backfills, by the ledger offsets of their records.
+        accepted: the source offsets of records that were accepted as missing, by the ranges that have them.
     """
 
     bounds: Mapping[TopicPartition, LogBounds]
@@ -360,6 +316,7 @@ class _Source(NamedTuple):
     copies: Sequence[CopiedSince]
     releases: Sequence[Release]
     windows: Mapping[int, Span]
+    accepted: Mapping[RangeKey, Sequence[Span]]
 
 
 def _source(flow: Flow) -> _Source:
@@ -379,7 +336,8 @@ def _source(flow: Flow) -> _Source:
     branches = Branches.of(flow.source, run.ledger, ids)
     gone = sorted(names.keys() - topics.keys())
     copies, releases = copies_since(run.ledger), run.ledger.releases()
-    return _Source(bounds, ids, gone, branches, copies, releases, windows(run.ledger))
+    accepted = {loss.entry.key: loss.sources for loss in accepted_losses(run.ledger)}
+    return _Source(bounds, ids, gone, branches, copies, releases, windows(run.ledger), accepted)
 
 
 def _write(flow: Flow, window: Window, folder: Path, export: Export, pem: bytes) -> None:

@@ -10,13 +10,13 @@ import pytest
 from kafka_ferry.certificates import Certificate
 from kafka_ferry.model import TopicPartition, Window
 from kafka_ferry.runs.certificate_export import (
-    CertifiedRange,
     CertifiedSpan,
     Export,
     WindowPart,
     _moments,
     _span,
 )
+from kafka_ferry.runs.certified_ranges import CertifiedRange
 from tests.unit.certificates.builders import a_certificate
 
 DAY, NEXT_DAY = Window(0, 100), Window(100, 200)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from itertools import chain
 from typing import TYPE_CHECKING
 
-from kafka_ferry.ledger.proofs import accepted_ranges
-from kafka_ferry.runs.failover.readers import most_lacking
+from kafka_ferry.ledger.queries.accepted_losses import accepted_losses as losses
+from kafka_ferry.runs.failover.readers import NO_END, most_lacking
 from kafka_ferry.verify.counts import count
 
 if TYPE_CHECKING:
@@ -28,27 +27,23 @@ def accepted_losses(
         topics: the remote topics that exist.
         groups: where the groups continue.
     """
-    accepted = {key: it for key, it in accepted_ranges(ledger).items() if it.missing}
-    if not accepted:
-        return
     released = ledger.released_topics()
     ids = {topic.name: topic.topic_id for topic in topics if topic.topic_id not in released}
     continues = {
-        (one.target, group.name): one.offset
+        (one.target, group.name): (one.offset, NO_END)
         for group in groups
         for one in group.partitions
         if one.target and one.offset is not None
     }
-    offsets = sorted({offset for offset, *_ in accepted})
-    for entry in chain.from_iterable(ledger.ranges_within(at, at + 1) for at in offsets):
-        known, went_to = accepted.get(entry.key), entry.copied.remote_topic_id
-        if not known or went_to not in ("", ids.get(entry.target.topic)):
+    for loss in losses(ledger, lasting=True):
+        copied, target = loss.entry.copied, loss.entry.target
+        if copied.remote_topic_id not in ("", ids.get(target.topic)):
             continue
-        offsets_there = {name: at for (tp, name), at in continues.items() if tp == entry.target}
-        if lacking := most_lacking(offsets_there, known.missing):
+        offsets_there = {name: at for (tp, name), at in continues.items() if tp == target}
+        if lacking := most_lacking(offsets_there, loss.targets):
             names, records = lacking
             yield (
-                f"{entry.target} lacks {count(records, 'record')} of {known.topic}-{known.partition} "
-                f"[{known.start}, {entry.copied.end}) that {names} would read next: they were accepted "
-                f"as missing ({known.reason})."
+                f"{target} lacks {count(records, 'record')} of {copied.topic}-{copied.partition} "
+                f"[{copied.start}, {copied.end}) that {names} would read next: they were accepted "
+                f"as missing ({loss.reason})."
             )

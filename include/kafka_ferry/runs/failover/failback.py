@@ -15,8 +15,11 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms, run_id_now
+from kafka_ferry.errors import AccessDenied, InputError
+from kafka_ferry.ledger import LedgerError
 from kafka_ferry.plan import policy_of
 from kafka_ferry.runs.failover.failover import copied_ends, outlook, projected_ledger
+from kafka_ferry.runs.failover.passed_records import passed_records
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.history import HISTORY
 from kafka_ferry.runs.state.step_time import step_time
@@ -24,6 +27,7 @@ from kafka_ferry.runs.sync_groups.sync import move_groups
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
+    from kafka_ferry.groups.moves import GroupMoves
     from kafka_ferry.groups.outlook import Outlook
 
 _ANY: Final = "orders"
@@ -52,7 +56,7 @@ def failback(
         ledger = projected_ledger(back, has_run=_has_run(back))
         moves = move_groups(back, ledger, run=run, write=not dry_run, only=groups, home=True)
         copied_to = copied_ends(back, ledger)
-        notes = _notes(flow)
+        notes = (*_notes(flow), *_passed_notes(flow, moves))
         return outlook(
             back, ledger, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes
         )
@@ -61,6 +65,17 @@ def failback(
 def _has_run(flow: Flow) -> bool:
     """Whether a run of the flow was published."""
     return flow_state(flow).folder("runs").stamp(HISTORY) is not None
+
+
+def _passed_notes(flow: Flow, moves: GroupMoves) -> tuple[str, ...]:
+    """Which records the groups have passed on ``flow``'s target, or why that is unknown."""
+    try:
+        return tuple(passed_records(flow, projected_ledger(flow), moves))
+    except InputError:
+        # It has never run, and lacks nothing.
+        return ()
+    except (AccessDenied, LedgerError) as error:
+        return (f"Which records the groups have passed on {flow.target.alias} is unknown: {error}",)
 
 
 def _notes(flow: Flow) -> tuple[str, ...]:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Final
+
+NO_END: Final = 2**63
+"""After every offset."""
 
 
 def most_lacking(
-    offsets: Mapping[str, int], spans: Collection[tuple[int, int]]
+    unread: Mapping[str, tuple[int, int]], spans: Collection[tuple[int, int]]
 ) -> tuple[str, int] | None:
-    """The group that has read least of some offsets, and how many it lacks; None where each has read all of them.
+    """The group that lacks most of some offsets, and how many it lacks; None where none lacks any.
 
     Args:
-        offsets: by group, where it goes on.
+        unread: by group, the offsets ``[start, end)`` that it lacks if they are among ``spans``.
         spans: the offsets ``[start, end)``.
 
     Returns:
         Its name, followed by how many other groups lack any.
     """
     lacking = {
-        name: sum(max(0, end - max(start, offset)) for start, end in spans)
-        for name, offset in offsets.items()
+        name: sum(max(0, min(end, last) - max(start, first)) for start, end in spans)
+        for name, (first, last) in unread.items()
     }
     lacking = {name: records for name, records in lacking.items() if records}
     if not lacking:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kafka_ferry.ledger.queries.dead_letters import dead_letters
-from kafka_ferry.runs.failover.readers import most_lacking
+from kafka_ferry.runs.failover.readers import NO_END, most_lacking
 from kafka_ferry.verify.counts import count
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ def unread_letters(flow: Flow, ledger: LedgerTable, moves: GroupMoves) -> Iterat
 
     The ledger accounts for them, and their offsets are gaps in the copy: nothing else counts them.
     """
-    committed: dict[TopicPartition, dict[str, int]] = defaultdict(dict)
+    committed: dict[TopicPartition, dict[str, tuple[int, int]]] = defaultdict(dict)
     for group, one in moves.partitions():
         if one.committed and one.target and not one.home:
-            committed[one.source][group.group.name] = one.committed.offset
+            committed[one.source][group.group.name] = one.committed.offset, NO_END
     letters = dead_letters(ledger, {source.topic for source in committed}) if committed else {}
     for source, spans in sorted(letters.items()):
         unread = most_lacking(committed[source], spans)

@@ -38,6 +38,7 @@ from tests.support.records.application import (
 )
 from tests.support.records.builders import (
     Record,
+    add_partitions,
     create_topic,
     delete_before,
     delete_topic,
@@ -367,6 +368,11 @@ def test_a_planned_failover_reads_nothing_again(pair: Pair) -> None:
     assert (first.offset, first.key) == (7, "a-14") if first else False
     assert none is None
     assert first_read(pair.backup, this.group, remote) == (0, 7)
+    # A partition that came after the last run, and in which the group has not committed anything.
+    add_partitions(pair.primary, this.orders, 3)
+    produce(pair.primary.bootstrap, this.orders, [Record(value=b"new", partition=2)] * 5)
+    (note,) = failover(this.there, dry_run=True).notes
+    assert note.startswith(f"{this.orders}-2 has 5 offsets that are not on ")
     text = "\n".join(outlook_lines(found))
     assert f"READY {this.group} (lag 6, 3 not copied)" in text
     assert "no record to read yet" in text

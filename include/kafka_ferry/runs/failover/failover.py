@@ -40,6 +40,7 @@ from kafka_ferry.runs.failover.last_known import (
     translate_known,
 )
 from kafka_ferry.runs.failover.unread_letters import unread_letters
+from kafka_ferry.runs.failover.unread_partitions import unread_partitions
 from kafka_ferry.runs.plan.diverged import parted_logs
 from kafka_ferry.runs.provenance.log_ends import hidden_ends, look_again
 from kafka_ferry.runs.publish.lag import last_complete
@@ -108,6 +109,8 @@ def failover(
                 flow, ledger, groups, run=run, write=not dry_run, why=silence
             )
         copied_to = {} if silence else copied_ends(flow, ledger)
+        if not silence:
+            notes += tuple(unread_partitions(flow, ledger, moves, copied_to))
         notes += tuple(_of_other_sources(flow, moves))
         result = outlook(
             flow, ledger, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes

@@ -1,0 +1,42 @@
+"""Partitions of the groups' topics in which no group has an offset, and that are not copied to their ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.verify.counts import count
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.groups.moves import GroupMoves
+    from kafka_ferry.ledger import LedgerTable
+
+
+def unread_partitions(
+    flow: Flow, ledger: LedgerTable, moves: GroupMoves, copied_to: Mapping[TopicPartition, int]
+) -> Iterator[str]:
+    """A sentence for each of them: what groups have not read is counted only where they have an offset.
+
+    Args:
+        flow: the flow, whose source answers.
+        ledger: its ledger, projected.
+        moves: the groups.
+        copied_to: by source partition, the offset up to which it is copied.
+    """
+    read = {one.source for _, one in moves.partitions() if not one.home}
+    names, begun = ledger.topics(), ledger.positions().keys()
+    source = ClusterControl(flow.source)
+    topics, _ = source.readable_topics({tp.topic for tp in read} & names.keys())
+    bounds = source.log_bounds(topics.values(), flow.isolation_level)
+    for tp, log in sorted(bounds.items()):
+        # How far others are copied is unknown: their topic was recreated, for example.
+        is_known = tp in copied_to or TopicPartition(names[tp.topic], tp.partition) not in begun
+        behind = log.end - max(log.start, copied_to.get(tp, 0))
+        if is_known and tp not in read and behind > 0:
+            yield (
+                f"{tp} has {count(behind, 'offset')} that are not on {flow.target.alias}, and none of the groups has "
+                "an offset in it."
+            )

@@ -7,6 +7,8 @@ import signal
 from pathlib import Path
 
 _PROC = Path("/proc")
+# linux/sched.h: PF_FORKNOEXEC
+_NOT_EXECUTED = 0x40
 
 
 def parents() -> dict[int, int]:
@@ -34,6 +36,11 @@ def _stat(pid: int) -> list[str]:
 def began(pid: int) -> int:
     """When a process began, so that one that gets its id later is another one."""
     return int(_stat(pid)[19])
+
+
+def has_executed(pid: int) -> bool:
+    """Whether it runs a program of its own yet: until then its memory is that of the process that has started it."""
+    return not int(_stat(pid)[6]) & _NOT_EXECUTED
 
 
 def name(pid: int) -> str:

@@ -130,6 +130,8 @@ class ProcessTree:
         pss = 0
         for pid in members:
             try:
+                if parents[pid] == os.getpid() and not proc.has_executed(pid):
+                    continue
                 began = proc.began(pid)
                 peak, name = proc.peak_rss(pid)
                 pss += proc.pss(pid)

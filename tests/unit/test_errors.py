@@ -31,6 +31,7 @@ from kafka_ferry.errors import (
     StateUnwritable,
     StepFailed,
     VerificationFailed,
+    WrongPort,
 )
 from kafka_ferry.ledger import LedgerError
 from kafka_ferry.wire.transactions.settlement import Unsettled
@@ -49,6 +50,7 @@ ERRORS: list[tuple[FerryError, bool, int, str]] = [
         "flow.yaml: topics: must be a list. Look there.",
     ),
     (ClusterUnreachable(WHAT, advice=ADVICE), True, 3, "It went wrong. Look there."),
+    (WrongPort(WHAT, advice=ADVICE), False, 3, "It went wrong. Look there."),
     (AccessDenied(WHAT, advice=ADVICE), False, 4, "It went wrong. Look there."),
     (SameCluster(WHAT, advice=ADVICE), False, 9, "It went wrong. Look there."),
     (Fenced(WHAT, advice=ADVICE), False, 5, "It went wrong. Look there."),

@@ -42,7 +42,8 @@ DIVERGED: Final = (
     "none of those that came in their place."
 )
 NO_LOG: Final = "the start and end of its log on the target are not known."
-_NO_END: Final = 2**63 - 1
+NO_END: Final = 2**63 - 1
+"""After every offset that a log can have."""
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 
 
@@ -88,7 +89,7 @@ def translate_move(
 
 def readable(committed: Committed, log: LogBounds | None) -> LogBounds:
     """What is left of a log for a group that leaves it: while it has no leader, all after its offset may be."""
-    return log or LogBounds(committed.offset, _NO_END)
+    return log or LogBounds(committed.offset, NO_END)
 
 
 def _count_missing(

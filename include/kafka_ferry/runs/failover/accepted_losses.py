@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from kafka_ferry.groups.decisions import NO_END
 from kafka_ferry.ledger.queries.accepted_losses import accepted_losses as losses
-from kafka_ferry.runs.failover.readers import NO_END, most_lacking
+from kafka_ferry.runs.failover.readers import most_lacking
 from kafka_ferry.verify.counts import count
 
 if TYPE_CHECKING:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final
-
-NO_END: Final = 2**63
-"""After every offset."""
 
 
 def most_lacking(

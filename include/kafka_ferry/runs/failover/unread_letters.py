@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kafka_ferry.groups.decisions import NO_END
 from kafka_ferry.ledger.queries.dead_letters import dead_letters
-from kafka_ferry.runs.failover.readers import NO_END, most_lacking
+from kafka_ferry.runs.failover.readers import most_lacking
 from kafka_ferry.verify.counts import count
 
 if TYPE_CHECKING:

@@ -76,8 +76,10 @@ def test_its_user_can_change_no_code(image: Image) -> None:
     packages = image.run("python", "-c", added).split()
     assert image.run("find", *where, *packages, "-writable", "-not", "-type", "l") == ""
     for folder in (*where, *packages):
-        with pytest.raises(RuntimeError, match=r"Permission denied|not permitted"):
+        # What a command has said to the end is sometimes lost on its way out of the container.
+        with pytest.raises(RuntimeError, match="exited with status 1"):
             image.run("mv", folder, f"{folder}-of-a-stranger")
+    assert {*image.run("ls", "-d", *where, *packages).split()} == {*where, *packages}
     image.run("touch", "/opt/airflow/airflow.cfg", "/opt/airflow/.ferry/a-plan")
 
 

@@ -152,7 +152,7 @@ HELD_BY: Final[dict[str, str]] = {
     "spark/transforms: arrow_rows expressions job query relay rule_plan",
     "integration/sync_groups/test_translate_cli.py": "runs/sync_groups: translate",
     "integration/copy/test_unlisted_aborts.py": "wire/partitions: lookahead",
-    "integration/verify/test_verified_again.py": "runs/failover: accepted_losses; runs/repair: findings; "
+    "integration/verify/test_verified_again.py": "runs/failover: unread_losses; runs/repair: findings; "
     "runs/verify: again proof_ages",
     "integration/runs/test_where.py": "cli/commands/proof: where",
     "integration/connections/test_silent_brokers.py": "runs/state: step_time; wire: silent_brokers",

@@ -32,7 +32,6 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Group, unused_patterns
 from kafka_ferry.plan.removals import may_remove
 from kafka_ferry.retry import retry, retry_for
-from kafka_ferry.runs.failover.accepted_losses import accepted_losses
 from kafka_ferry.runs.failover.last_known import (
     add_lost_offsets,
     known_groups,
@@ -40,6 +39,7 @@ from kafka_ferry.runs.failover.last_known import (
     translate_known,
 )
 from kafka_ferry.runs.failover.unread_letters import unread_letters
+from kafka_ferry.runs.failover.unread_losses import unread_losses
 from kafka_ferry.runs.failover.unread_partitions import unread_partitions
 from kafka_ferry.runs.plan.diverged import parted_logs
 from kafka_ferry.runs.provenance.log_ends import hidden_ends, look_again
@@ -257,7 +257,7 @@ def outlook(
         notes=(
             *notes,
             *moves.notes,
-            *accepted_losses(ledger, readable.values(), groups),
+            *unread_losses(ledger, readable.values(), groups),
             *unread_letters(flow, ledger, moves),
         ),
         failures=tuple(dict.fromkeys((*moves.failures, *map(str, unknown)))),

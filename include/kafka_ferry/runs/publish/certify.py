@@ -23,8 +23,7 @@ from kafka_ferry.clock import moment_text, now_ms
 from kafka_ferry.config.options.certificates import CERTIFICATES_KEY
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.ledger.queries.run_starts import isolation_levels, selection_at_start
-from kafka_ferry.plan.topics.provenance import same_topic
-from kafka_ferry.runs.provenance.log_mismatches import lost_ends
+from kafka_ferry.runs.publish.copied_logs import lost_copies
 from kafka_ferry.runs.publish.prune_certificates import Pruning
 from kafka_ferry.runs.state.certificate_files import (
     certificate_files,
@@ -153,20 +152,11 @@ def _require_kept(run: RunContext, rows: Sequence[RangeRow]) -> None:
     Hours may lie between the two, where the step that issues the certificate is repeated.
     """
     rows = [row for row in rows if row.recount.target_records]
-    target, names = ClusterControl(run.flow.target), {row.remote_topic for row in rows}
-    topics, _ = target.readable_topics(names)
-    deleted = target.unknown(names - topics.keys())
-    ids = {name: topic.topic_id for name, topic in topics.items()}
-    lost = lost_ends(run.flow, target, run.ledger, topics.values())
-    # What was lost before has a person's word.
-    lost -= {row.target for row in rows if row.recount.accepted_missing}
-    gone = [
-        row.target
-        for row in rows
-        if row.target in lost
-        or row.remote_topic in deleted
-        or not same_topic(row.remote_topic_id, ids.get(row.remote_topic, ""))
-    ]
+    copies = {(row.target, row.remote_topic_id) for row in rows}
+    lost = lost_copies(run.flow, ClusterControl(run.flow.target), run.ledger, copies)
+    # What was truncated before has a person's word.
+    accepted = {row.target for row in rows if row.recount.accepted_missing}
+    gone = [row.target for row in rows if row.target in lost.gone | lost.truncated - accepted]
     if gone:
         raise CertificateError(
             f"{run.flow.name}, run {run.run_id}: {run.flow.target.alias} has lost records of {gone[0]} since they were "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
@@ -132,34 +132,42 @@ class CopiedLogs:
         return "" if is_same else "copy gone"
 
 
-def lost_copies(
-    flow: Flow, target: ClusterControl, ledger: LedgerTable
-) -> frozenset[TopicPartition]:
-    """The *target* partitions of which the target has lost what was copied: truncated, deleted or recreated.
+class LostCopies(NamedTuple):
+    """What the target has lost of what was copied.
 
-    What the flow has given up itself is not among them.
+    Attributes:
+        truncated: the *target* partitions that no longer have their last record.
+        gone: those whose topic was deleted or recreated.
+    """
+
+    truncated: frozenset[TopicPartition]
+    gone: frozenset[TopicPartition]
+
+
+def lost_copies(
+    flow: Flow,
+    target: ClusterControl,
+    ledger: LedgerTable,
+    copies: Collection[tuple[TopicPartition, str]],
+) -> LostCopies:
+    """What the target has lost of some copies.
 
     Args:
         flow: the flow.
         target: its target.
         ledger: its ledger.
+        copies: *target* partitions, each with the id that its topic had when it was copied.
 
     Raises:
         FerryError: if the target does not answer.
     """
-    released = ledger.released_topics()
-    copied = {
-        tp: position.remote_topic_id
-        for tp, position in ledger.positions().items()
-        if position.offset and position.remote_topic_id not in released
-    }
-    names = {tp.topic for tp in copied}
+    names = {tp.topic for tp, _ in copies}
     topics, _ = target.readable_topics(names)
     deleted = target.unknown(names - topics.keys())
     ids = {name: topic.topic_id for name, topic in topics.items()}
-    gone = {
+    gone = frozenset(
         tp
-        for tp, topic_id in copied.items()
+        for tp, topic_id in copies
         if tp.topic in deleted or not same_topic(topic_id, ids.get(tp.topic, ""))
-    }
-    return lost_ends(flow, target, ledger, topics.values()) | gone
+    )
+    return LostCopies(lost_ends(flow, target, ledger, topics.values()), gone)

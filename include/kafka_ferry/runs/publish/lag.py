@@ -144,10 +144,11 @@ def last_complete(flow: Flow, ledger: LedgerTable) -> str:
     unknown = "How many records are not copied is unknown."
     try:
         with retry_for(_TARGET_RETRY_S):
-            lost = sorted(map(str, lost_copies(flow, ClusterControl(flow.target), ledger)))
+            copies = lost_copies(flow, ClusterControl(flow.target), ledger, _kept_copies(ledger))
     except FerryError as error:
         log.warning("What %s still has of the copies is not known: %s", flow.target.alias, error)
         return unknown
+    lost = sorted(map(str, copies.gone | copies.truncated))
     runs = flow_state(flow).folder("runs")
     begun = dict.fromkeys(map(str, ledger.positions()), 0)
     proved = RunFolder(runs, "").verified_until().within(ledger.positions())
@@ -158,6 +159,16 @@ def last_complete(flow: Flow, ledger: LedgerTable) -> str:
         but += f" {flow.target.alias} has lost records of {first_of(lost, _SHOWN)} since."
     complete = f"By the last run the copy was complete until {until}." if until else ""
     return f"{complete}{but} {unknown}".lstrip()
+
+
+def _kept_copies(ledger: LedgerTable) -> set[tuple[TopicPartition, str]]:
+    """As of ``lost_copies``, all that was copied, and that the flow has not given up itself."""
+    released = ledger.released_topics()
+    return {
+        (tp, position.remote_topic_id)
+        for tp, position in ledger.positions().items()
+        if position.offset and position.remote_topic_id not in released
+    }
 
 
 def _refused_by_last_run(runs: StateFolder) -> list[str]:

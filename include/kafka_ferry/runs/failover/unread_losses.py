@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kafka_ferry.groups.decisions import NO_END
-from kafka_ferry.ledger.queries.accepted_losses import accepted_losses as losses
+from kafka_ferry.ledger.queries.accepted_losses import accepted_losses
 from kafka_ferry.runs.failover.readers import most_lacking
 from kafka_ferry.verify.counts import count
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kafka_ferry.model import Topic
 
 
-def accepted_losses(
+def unread_losses(
     ledger: LedgerTable, topics: Collection[Topic], groups: Iterable[GroupOutlook]
 ) -> Iterator[str]:
     """A sentence for each range that lacks records after the offset at which a group is to continue.
@@ -36,7 +36,7 @@ def accepted_losses(
         for one in group.partitions
         if one.target and one.offset is not None
     }
-    for loss in losses(ledger, lasting=True):
+    for loss in accepted_losses(ledger, lasting=True):
         copied, target = loss.entry.copied, loss.entry.target
         if copied.remote_topic_id not in ("", ids.get(target.topic)):
             continue

@@ -414,9 +414,15 @@ def test_a_key_that_the_endpoint_does_not_know_is_told_at_once(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("protocol", ["SASL_SSL", "SASL_PLAINTEXT"])
-@pytest.mark.parametrize("suffix", [".yaml", ".properties"])
-@pytest.mark.parametrize("kind", ["http", "https", "file"])
+@pytest.mark.parametrize(
+    ("kind", "suffix", "protocol"),
+    [
+        ("http", ".yaml", "SASL_PLAINTEXT"),
+        ("https", ".properties", "SASL_SSL"),
+        ("file", ".yaml", "SASL_SSL"),
+        ("file", ".properties", "SASL_PLAINTEXT"),
+    ],
+)
 def test_each_way_to_a_token_works_in_both_directions(
     kind: str,
     suffix: str,

@@ -61,8 +61,7 @@ def ask(topic: str) -> MetadataRequest:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("in_flight", [1, 4])
+@pytest.mark.parametrize(("mechanism", "in_flight"), [*zip(MECHANISMS, [1, 4], strict=True)])
 def test_a_connection_outlives_its_sessions_and_gives_all_answers_in_their_order(
     mechanism: str, in_flight: int, restless: SecureBroker
 ) -> None:

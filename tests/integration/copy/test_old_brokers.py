@@ -199,8 +199,10 @@ def test_offsets_of_an_old_broker_are_preserved(
     assert_same_offsets(old, topic, backup, remote_topic)
 
 
-@pytest.mark.parametrize("offsets", ["translated", "preserved"])
-@pytest.mark.parametrize("way", ["old to old", "old to new", "new to old"])
+@pytest.mark.parametrize(
+    ("way", "offsets"),
+    [("old to old", "preserved"), ("old to new", "translated"), ("new to old", "preserved")],
+)
 def test_two_clusters_of_three_brokers(
     way: str,
     offsets: str,

@@ -255,7 +255,6 @@ def test_a_topic_comes_to_the_same_beside_others_with_nothing_new(
     ("offsets", "start", "has_rule"),
     [
         ("translated", "latest", False),
-        ("preserved", "earliest", False),
         ("preserved", "latest", True),
     ],
 )

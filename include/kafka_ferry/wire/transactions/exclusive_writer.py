@@ -7,12 +7,12 @@ from typing import Final, TypeVar
 
 from kafka_ferry.batches import Batch, for_producer
 from kafka_ferry.config import Cluster
-from kafka_ferry.errors import Fenced, FerryError
+from kafka_ferry.errors import BrokerError, Fenced, FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.error_codes import fault
+from kafka_ferry.wire.error_codes import fault, is_definite
 from kafka_ferry.wire.pool import connect
 from kafka_ferry.wire.produce import produce
 from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome
@@ -24,8 +24,8 @@ _TIMEOUT_MS: Final = 60_000
 T = TypeVar("T")
 
 
-class _Overtaken(FerryError):
-    """Another writer has taken over meanwhile."""
+class _Again(FerryError):
+    """Another writer has taken over meanwhile, or nobody knows what became of the request."""
 
     transient = True
 
@@ -118,6 +118,11 @@ def write_exclusively(
             with connect(cluster, "producer") as wire:
                 return write(ExclusiveWriter(wire, partition, transactional_id))
         except Fenced as error:
-            raise _Overtaken(error.message) from error
+            raise _Again(error.message) from error
+        except BrokerError as error:
+            # Brokers say UNKNOWN_SERVER_ERROR, too, to one who commits while a later one fences it.
+            if is_definite(error.code):
+                raise
+            raise _Again(error.message, advice=error.advice) from error
 
     return retry(attempt)

@@ -28,6 +28,8 @@ from pip._vendor.packaging.utils import canonicalize_name
 USER = 50_000
 # What builds the sdist of pyspark, and the wheel of the project.
 BACKENDS = ("setuptools", "hatchling")
+# Spark comes as sources, and to squeeze its jars into a wheel that is kept for a moment takes a minute.
+STORED = "--config-settings=--build-option=--compression=stored"
 CHECKED = ("--quiet", "--no-cache-dir", "--no-deps", "--no-build-isolation", "--use-pep517")
 
 
@@ -175,7 +177,7 @@ class Image:
             file.write("\n".join(entries))
             file.flush()
             Path(file.name).chmod(0o644)
-            command = ("pip", "install", *CHECKED, *options, "--require-hashes")
+            command = ("pip", "install", *CHECKED, STORED, *options, "--require-hashes")
             self._run(*command, "--requirement", file.name)
 
     def _as_root(self, *arguments: str) -> None:

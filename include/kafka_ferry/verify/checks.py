@@ -184,12 +184,16 @@ RANGES: Final = Suite[RangeRow](
             "the dead letter topic has the records that went there",
             "letters_missing",
             lambda row: (
-                f"{count(row.letters.letters_missing, 'record')} of {row.source} not there"
-                + (f": {row.letters.letters_unread}" if row.letters.letters_unread else "")
+                f"{count(row.letters.letters_missing, 'record')} of {row.source} not "
+                + (
+                    f"looked for: {row.letters.letters_unread}"
+                    if row.letters.letters_unread
+                    else "there"
+                )
             ),
-            "What is missing there is nowhere on the target. Find out who has deleted the topic, or look for an "
-            "unclean leader election or a power cut on the target. If the records are not needed any more, let "
-            "verify.severity have letters: warning for one run.",
+            "If the topic could not be read, see to that first, and run again. What is missing there is nowhere on the "
+            "target: find out who has deleted the topic, or look for an unclean leader election or a power cut on the "
+            "target. If the records are not needed any more, let verify.severity have letters: warning for one run.",
         ),
         Check(
             "foreign",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from runpy import run_path
 from typing import Any
@@ -274,54 +273,77 @@ def test_an_unsigned_one_elsewhere_is_a_fault() -> None:
             assert faults_of_present(chain, KEY.public_key()), why
 
 
-def checked_outside(command: list[str], folder: Path, chain: list[Certificate]) -> tuple[int, str]:
-    (folder / "public.pem").write_bytes(PUBLIC)
+def content_of(chain: list[Certificate]) -> list[bytes]:
+    return [one.content() for one in chain]
+
+
+def write(folder: Path, chain: list[bytes]) -> list[Path]:
+    """The files of a chain, by their place in it."""
+    folder.mkdir()
     files = [folder / f"{at}.jsonl" for at in range(len(chain))]
-    for file, one in zip(files, chain, strict=True):
-        file.write_bytes(one.content())
-    whole = [*command, str(folder / "public.pem"), *map(str, files)]
-    done = subprocess.run(whole, capture_output=True, text=True, check=False, timeout=60)
-    return done.returncode, done.stdout + done.stderr
+    for file, content in zip(files, chain, strict=True):
+        file.write_bytes(content)
+    return files
 
 
-@pytest.mark.parametrize(
-    "command",
-    [[sys.executable, str(STANDALONE)], [shutil.which("java") or "java", str(JAVA)]],
-    ids=["standalone", "java"],
-)
-def test_checkers_that_know_only_the_format_agree(command: list[str], tmp_path: Path) -> None:
+def by_the_standalone_checker(
+    folder: Path, chains: list[list[bytes]], key: Path, capsys: pytest.CaptureFixture[str]
+) -> list[tuple[int, str]]:
+    main = run_path(str(STANDALONE))["main"]
+    return [
+        (main(key, *write(folder / str(at), chain)), capsys.readouterr().out)
+        for at, chain in enumerate(chains)
+    ]
+
+
+def by_javas_checker(
+    folder: Path, chains: list[list[bytes]], key: Path, capsys: pytest.CaptureFixture[str]
+) -> list[tuple[int, str]]:
+    """All chains in one process: to start Java and to compile the checker takes longer than to check."""
+    for at, chain in enumerate(chains):
+        write(folder / str(at), chain)
+    folders = [str(folder / str(at)) for at in range(len(chains))]
+    java = [shutil.which("java") or "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    command = [*java, str(JAVA), str(key), *folders]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=200)
+    _, *said = done.stdout.split("---\n")
+    return [(int(text.splitlines()[-1]), text) for text in said]
+
+
+@pytest.mark.parametrize("checked", [by_the_standalone_checker, by_javas_checker])
+def test_checkers_that_know_only_the_format_agree(
+    checked: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     one, two, three = a_chain(3)
     again = Certificate(one.line, one.range_lines[::-1], one.signature)
-
-    assert checked_outside(command, tmp_path, [one, two, three])[0] == 0
-    status, text = checked_outside(command, tmp_path, [three, a_certificate(4, three, pruned=two)])
-    assert (status, "pruned until" in text.lower()) == (0, True)
-    status, text = checked_outside(command, tmp_path, a_chain_that_got_a_key())
-    assert (status, text.lower().count("proves nothing")) == (0, 2)
-    for why, wrong in chains_with_an_unsigned_one():
-        assert checked_outside(command, tmp_path, wrong)[0] == 1, why
-    for wrong, said in (
-        ([again, two, three], "root"),
-        ([one, changed(two, run="forged"), three], "signature"),
-        ([one, a_certificate(2, None), three], "follow|chain"),
-        ([one, three], "missing|chain"),
-        ([a_certificate(key=None)], "not signed|unsigned"),
+    late = a_certificate(4, three, pruned=a_certificate(2, None))
+    # Each with its status, with words of which one is said, and how often.
+    expected: list[tuple[str, list[bytes], int, str]] = [
+        ("a whole chain", content_of([one, two, three]), 0, ""),
+        ("pruned", content_of([three, a_certificate(4, three, pruned=two)]), 0, "pruned until"),
+        ("a later key", content_of(a_chain_that_got_a_key()), 0, "proves nothing"),
+        *((why, content_of(it), 1, "") for why, it in chains_with_an_unsigned_one()),
+        ("a range elsewhere", content_of([again, two, three]), 1, "root"),
+        ("forged", content_of([one, changed(two, run="forged"), three]), 1, "signature"),
+        ("no link", content_of([one, a_certificate(2, None), three]), 1, "follow|chain"),
+        ("one missing", content_of([one, three]), 1, "missing|chain"),
+        ("unsigned", content_of([a_certificate(key=None)]), 1, "not signed|unsigned"),
         (
-            [three, changed(a_certificate(4, three), pruned={"through": 2, "hash": two.digest})],
+            "forged record",
+            content_of(
+                [three, changed(a_certificate(4, three), pruned={"through": 2, "hash": two.digest})]
+            ),
+            1,
             "signature",
         ),
-        ([three, a_certificate(4, three, pruned=a_certificate(2, None))], "another hash|chain"),
-    ):
-        status, text = checked_outside(command, tmp_path, wrong)
-        assert status == 1
-        assert any(word in text for word in said.split("|")), text
+        ("another hash", content_of([three, late]), 1, "another hash|chain"),
+        ("another form", [other_forms_of_the_signature()[SPARE_BITS]], 1, "signature"),
+    ]
+    (key := tmp_path / "public.pem").write_bytes(PUBLIC)
 
+    found = checked(tmp_path, [chain for _, chain, _, _ in expected], key, capsys)
 
-def test_javas_checker_takes_a_signature_in_one_form(tmp_path: Path) -> None:
-    form, public = tmp_path / "form.jsonl", tmp_path / "public.pem"
-    form.write_bytes(other_forms_of_the_signature()[SPARE_BITS])
-    public.write_bytes(PUBLIC)
-    whole = [shutil.which("java") or "java", str(JAVA), str(public), str(form)]
-    done = subprocess.run(whole, capture_output=True, text=True, check=False, timeout=60)
-
-    assert (done.returncode, done.stdout) == (1, "signature\n")
+    for (why, _, status, words), (returned, text) in zip(expected, found, strict=True):
+        assert returned == status, (why, text)
+        assert any(word in text.lower() for word in words.split("|")), (why, text)
+        assert why != "a later key" or text.lower().count("proves nothing") == 2, text

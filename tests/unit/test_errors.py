@@ -136,15 +136,15 @@ def through_pickle(error: FerryError) -> Any:
 
 
 @each_error
-@pytest.mark.parametrize("travel", [through_pickle, copy.copy, copy.deepcopy])
 def test_an_error_arrives_in_another_process_as_it_was(
-    error: FerryError, transient: bool, exit_code: int, says: str, travel: Any
+    error: FerryError, transient: bool, exit_code: int, says: str
 ) -> None:
-    arrived = travel(error)
-    assert type(arrived) is type(error)
-    assert vars(arrived) == vars(error)
-    assert (str(arrived), arrived.args) == (says, error.args)
-    assert (arrived.transient, arrived.exit_code) == (transient, exit_code)
+    for travel in (through_pickle, copy.copy, copy.deepcopy):
+        arrived = travel(error)
+        assert type(arrived) is type(error), travel
+        assert vars(arrived) == vars(error), travel
+        assert (str(arrived), arrived.args) == (says, error.args), travel
+        assert (arrived.transient, arrived.exit_code) == (transient, exit_code), travel
 
 
 def test_an_error_can_be_raised_again_where_it_arrived() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 
-import pytest
-
 from kafka_ferry.certificates.merkle import merkle_root
 
 
@@ -22,11 +20,11 @@ def by_definition(leaves: list[bytes]) -> bytes:
     return hashlib.sha256(b"\1" + parts).digest()
 
 
-@pytest.mark.parametrize("count", range(34))
-def test_the_root_is_that_of_the_definition(count: int) -> None:
-    leaves = [b"leaf %d" % number for number in range(count)]
+def test_the_root_is_that_of_the_definition() -> None:
+    leaves = [b"leaf %d" % number for number in range(33)]
 
-    assert merkle_root(leaves) == by_definition(leaves).hex()
+    for count in range(34):
+        assert merkle_root(leaves[:count]) == by_definition(leaves[:count]).hex(), count
 
 
 def test_the_root_is_that_of_certificate_transparency() -> None:

@@ -140,7 +140,8 @@ def test_every_spark_property_is_one_that_this_spark_knows() -> None:
         with zipfile.ZipFile(jar) as classes:
             for entry in classes.namelist():
                 if "/internal/config/package" in entry or "/k8s/Config" in entry:
-                    known |= {it for it in names if it.encode() in classes.read(entry)}
+                    content = classes.read(entry)
+                    known |= {it for it in names if it.encode() in content}
     assert names - known == set()
 
 

@@ -93,12 +93,15 @@ def test_another_value_anywhere_is_refused_or_can_be_stored(
         assert_fits_the_table(entry)
 
 
-@pytest.mark.parametrize(("value", "path"), PLACES)
-@pytest.mark.parametrize("number", ["1e400", "NaN", str(2**63), str(2**100), "-2", "9" * 5000])
-def test_no_number_is_larger_than_kafkas(value: bytes, path: tuple[Any, ...], number: str) -> None:
-    is_number = isinstance(at_path(value, path), int)
-    entry = decode_quickly(put(value, path, number))
-    assert entry is None or not is_number
+NUMBERS = ["1e400", "NaN", str(2**63), str(2**100), "-2", "9" * 5000]
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=lambda it: it[:30])
+def test_no_number_is_larger_than_kafkas(number: str) -> None:
+    for value, path in PLACES:
+        is_number = isinstance(at_path(value, path), int)
+        entry = decode_quickly(put(value, path, number))
+        assert entry is None or not is_number, (value, path)
 
 
 def at_path(value: bytes, path: tuple[Any, ...]) -> object:

@@ -185,13 +185,12 @@ def test_counting_in_pieces_is_counting_at_once(
     assert in_pieces == next_sequence(sequence, total)
 
 
-@pytest.mark.parametrize("byte", range(17, 61))
-def test_a_flipped_bit_after_the_magic_byte_is_seen(byte: int) -> None:
-    for bit in range(8):
+def test_a_flipped_bit_after_the_magic_byte_is_seen() -> None:
+    for bit in range(17 * 8, 61 * 8):
         changed = bytearray(a_batch(2))
-        changed[byte] ^= 1 << bit
+        changed[bit // 8] ^= 1 << bit % 8
         try:
             [batch] = split_batches(bytes(changed))
         except MalformedBatch:
             continue
-        assert not batch.crc_matches
+        assert not batch.crc_matches, f"bit {bit % 8} of byte {bit // 8}"

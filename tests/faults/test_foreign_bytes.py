@@ -17,6 +17,7 @@ from unittest import mock
 
 import pytest
 from botocore.awsrequest import AWSResponse
+from botocore.loaders import Loader
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
@@ -246,11 +247,14 @@ def role_of(content: bytes) -> object:
 
     with (
         mock.patch("botocore.httpsession.URLLib3Session.send", answer),
+        mock.patch("botocore.session.create_loader", lambda _: AWS_MODELS),
         mock.patch.dict(os.environ, {"AWS_MAX_ATTEMPTS": "1"}),
     ):
         return msk_token(MSK_LOGIN, "flow.yaml: msk")
 
 
+# Each session reads them again: a tenth of a second.
+AWS_MODELS = Loader()
 MSK_LOGIN = IamLogin("eu-west-1", role="arn:aws:iam::1:role/ferry", key_id="K", secret_key="s" * 9)
 CERTIFICATE = a_certificate()
 CHECKPOINT = Checkpoint("billing", ORDERS, 7, 9, "meta")

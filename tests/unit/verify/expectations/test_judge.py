@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,101 +101,150 @@ def test_a_run_that_copied_nothing_needs_no_great_expectations(monkeypatch, tmp_
     assert judge([], [], topics=(missing,), docs=tmp_path).docs is not None
 
 
-@pytest.mark.parametrize(
-    ("changes", "name", "sentence"),
-    [
-        ({"aborted": 7}, ACCOUNTED, "100 offsets, 99 accounted for"),
-        ({"aborted": 9}, ACCOUNTED, "100 offsets, 101 accounted for"),
-        (
-            {"target_records": 89},
-            AS_MANY,
-            "90 records copied, 89 on the target, 0 expired, 0 compacted away",
-        ),
-        (
-            {"target_records": 91},
-            AS_MANY,
-            "90 records copied, 91 on the target, 0 expired, 0 compacted away",
-        ),
-        ({"digest_read": "d2"}, SAME_BYTES, "digest d1 sent, d2 read back"),
-        ({"foreign": 4}, NO_OTHER_PRODUCER, "4 records of another producer in eu.orders-3"),
-        (
-            {"foreign": 2, "foreign_at": 150, "foreign_by": 7},
-            NO_OTHER_PRODUCER,
-            "2 records of another producer in eu.orders-3, the first at offset 150 by producer 7",
-        ),
-        ({"misplaced": 30}, OFFSETS_KEPT, "30 records at other offsets in eu.orders-3"),
-        ({"unmapped": 2}, MAPPED, "90 records copied, 2 without a place"),
-        (
-            {"evaluated": 90, "unlike_rule": 2, "evaluation": ("rule 1: this", "rule 1: that")},
-            AS_RULES_GIVE,
-            "2 offsets unlike the rule; rule 1: this; rule 1: that",
-        ),
-    ],
-)
-def test_a_range_fails_just_the_expectation_that_it_violates(changes, name, sentence) -> None:
-    verdict = judge([RANGE, changed(RANGE, **changes)], [PARTITION])
-    assert not verdict.success
-    (result,) = not_true(verdict).values()
-    assert (result.name, result.table, result.severity) == (name, "ranges", "critical")
-    assert result.unexpected == (f"orders-3 [100, 200): {sentence}",)
-    assert verdict.failures == (f"orders-3 [100, 200): {sentence} (expected: {name})",)
+# What a row says, which check it violates, and the sentence.
+Case = tuple[dict[str, Any], str, str]
+BAD_RANGES: list[Case] = [
+    ({"aborted": 7}, ACCOUNTED, "100 offsets, 99 accounted for"),
+    ({"aborted": 9}, ACCOUNTED, "100 offsets, 101 accounted for"),
+    (
+        {"target_records": 89},
+        AS_MANY,
+        "90 records copied, 89 on the target, 0 expired, 0 compacted away",
+    ),
+    (
+        {"target_records": 91},
+        AS_MANY,
+        "90 records copied, 91 on the target, 0 expired, 0 compacted away",
+    ),
+    ({"digest_read": "d2"}, SAME_BYTES, "digest d1 sent, d2 read back"),
+    ({"foreign": 4}, NO_OTHER_PRODUCER, "4 records of another producer in eu.orders-3"),
+    (
+        {"foreign": 2, "foreign_at": 150, "foreign_by": 7},
+        NO_OTHER_PRODUCER,
+        "2 records of another producer in eu.orders-3, the first at offset 150 by producer 7",
+    ),
+    ({"misplaced": 30}, OFFSETS_KEPT, "30 records at other offsets in eu.orders-3"),
+    ({"unmapped": 2}, MAPPED, "90 records copied, 2 without a place"),
+    (
+        {"evaluated": 90, "unlike_rule": 2, "evaluation": ("rule 1: this", "rule 1: that")},
+        AS_RULES_GIVE,
+        "2 offsets unlike the rule; rule 1: this; rule 1: that",
+    ),
+]
+BAD_PARTITIONS: list[Case] = [
+    ({"gap_offsets": 20}, NO_GAP, "20 offsets in between in no range"),
+    ({"overlap_offsets": 1}, NOT_TWICE, "1 offset in more than one range"),
+    (
+        {"position": 180, "beyond_position": 20},
+        AT_POSITION,
+        "the ledger ends at 200, the position is 180",
+    ),
+    (
+        {"position": -1, "beyond_position": 200},
+        AT_POSITION,
+        "the ledger ends at 200, no position",
+    ),
+    (
+        {"target_beyond": 5},
+        NOTHING_BEYOND,
+        "5 records on the target after the ledger's last one",
+    ),
+    (
+        {"target_beyond": 1, "beyond_at": 212, "beyond_by": 4001},
+        NOTHING_BEYOND,
+        "1 record on the target after the ledger's last one, the first at offset 212 by producer 4001",
+    ),
+    (
+        {"target_beyond": 1, "beyond_at": 212},
+        NOTHING_BEYOND,
+        "1 record on the target after the ledger's last one, the first at offset 212 by a producer without an id",
+    ),
+    (
+        {"target_before": 1_000},
+        NOTHING_BEFORE,
+        "1,000 records on the target before the ledger's first one",
+    ),
+    (
+        {"unreached": 7},
+        FAR_ENOUGH,
+        "read_committed consumers of eu.orders do not get to its last 7 offsets",
+    ),
+    ({"exposed": 60}, STARTS_THERE, "eu.orders still shows 60 offsets before its start"),
+    ({"planned_end": 250}, COVERED, "planned [100, 250), covered [100, 200)"),
+    (
+        {"planned_start": 90},
+        COVERED,
+        "planned [90, 200), covered [100, 200), and the position is 200 already",
+    ),
+]
+LET_PASS: list[Case] = [
+    (
+        {"lost": 8, "aborted": 0, "lost_intervals": ((100, 107), (170, 171))},
+        NOT_LOST,
+        "8 offsets deleted on the source before they were copied: [100, 107), [170, 171)",
+    ),
+    ({"other_reasons": 3, "aborted": 5}, REASONS, "3 offsets for reasons of another release"),
+    (
+        {"compacted": 3, "aborted": 5},
+        SOURCE_COMPACTS,
+        "3 offsets without a record between others of the source's log, and by the run's plan the source does "
+        "not compact the topic",
+    ),
+    ({"dead_lettered": 1, "aborted": 7}, NO_DEAD_LETTER, "1 record that eu.orders-3 rejected"),
+    (
+        {"rewound_from": 140},
+        NOT_CUT_BACK,
+        "truncated to 100: 40 offsets [100, 140) had been copied from a branch that is lost",
+    ),
+    (
+        {"rewound_from": 140, "compaction_expected": True},
+        NOT_CUT_BACK,
+        "truncated to 100: 40 offsets [100, 140) had been copied from a branch that is lost; of keys that the "
+        "source does not write again, its records stay the newest ones on the target",
+    ),
+    (
+        {"gone": 90, "target_records": 0, "digest_read": "", "digest_comparable": False},
+        STILL_THERE,
+        "90 records went into eu.orders, which was deleted since",
+    ),
+    (
+        {"unevaluated": 5, "evaluation": ("rule 1: the source ends before",)},
+        EVALUATED,
+        "5 offsets could not be evaluated again; rule 1: the source ends before",
+    ),
+]
+
+
+def judged_at_once(cases: list[Case], row: Any) -> Verdict:
+    """On a row for each case, of a topic with the case's number, beside rows that are as they should be."""
+    rows = [changed(row, topic=f"t{at}", **fields) for at, (fields, _, _) in enumerate(cases)]
+    return (
+        judge([RANGE, *rows], [PARTITION]) if row is RANGE else judge([RANGE], [PARTITION, *rows])
+    )
+
+
+def sentences(verdict: Verdict) -> list[tuple[str, str, str, str]]:
+    """All that is said of rows: the sentence, the check, its table and its severity."""
+    return sorted(
+        (sentence, result.name, result.table, result.severity)
+        for result in verdict.expectations
+        for sentence in result.unexpected
+    )
 
 
 @pytest.mark.parametrize(
-    ("changes", "name", "sentence"),
-    [
-        ({"gap_offsets": 20}, NO_GAP, "20 offsets in between in no range"),
-        ({"overlap_offsets": 1}, NOT_TWICE, "1 offset in more than one range"),
-        (
-            {"position": 180, "beyond_position": 20},
-            AT_POSITION,
-            "the ledger ends at 200, the position is 180",
-        ),
-        (
-            {"position": -1, "beyond_position": 200},
-            AT_POSITION,
-            "the ledger ends at 200, no position",
-        ),
-        (
-            {"target_beyond": 5},
-            NOTHING_BEYOND,
-            "5 records on the target after the ledger's last one",
-        ),
-        (
-            {"target_beyond": 1, "beyond_at": 212, "beyond_by": 4001},
-            NOTHING_BEYOND,
-            "1 record on the target after the ledger's last one, the first at offset 212 by producer 4001",
-        ),
-        (
-            {"target_beyond": 1, "beyond_at": 212},
-            NOTHING_BEYOND,
-            "1 record on the target after the ledger's last one, the first at offset 212 by a producer without an id",
-        ),
-        (
-            {"target_before": 1_000},
-            NOTHING_BEFORE,
-            "1,000 records on the target before the ledger's first one",
-        ),
-        (
-            {"unreached": 7},
-            FAR_ENOUGH,
-            "read_committed consumers of eu.orders do not get to its last 7 offsets",
-        ),
-        ({"exposed": 60}, STARTS_THERE, "eu.orders still shows 60 offsets before its start"),
-        ({"planned_end": 250}, COVERED, "planned [100, 250), covered [100, 200)"),
-        (
-            {"planned_start": 90},
-            COVERED,
-            "planned [90, 200), covered [100, 200), and the position is 200 already",
-        ),
-    ],
+    ("table", "row", "cases"),
+    [("ranges", RANGE, BAD_RANGES), ("partitions", PARTITION, BAD_PARTITIONS)],
+    ids=["ranges", "partitions"],
 )
-def test_a_partition_fails_just_the_expectation_that_it_violates(changes, name, sentence) -> None:
-    verdict = judge([RANGE], [PARTITION, changed(PARTITION, **changes)])
-    assert not verdict.success
-    (result,) = not_true(verdict).values()
-    assert (result.name, result.table, result.severity) == (name, "partitions", "critical")
-    assert verdict.failures == (f"orders-3 [100, 200): {sentence} (expected: {name})",)
+def test_a_row_fails_just_the_expectation_that_it_violates(
+    table: str, row: Any, cases: list[Case]
+) -> None:
+    verdict = judged_at_once(cases, row)
+    said = {f"t{at}-3 [100, 200): {it[2]}": it[1] for at, it in enumerate(cases)}
+    assert sentences(verdict) == sorted((*it, table, "critical") for it in said.items())
+    assert {*verdict.failures} == {f"{it} (expected: {name})" for it, name in said.items()}
+    assert (verdict.success, verdict.warnings) == (False, ())
 
 
 def test_leftovers_of_an_attempt_that_broke_off_are_no_failure() -> None:
@@ -237,54 +287,12 @@ def test_what_the_target_has_removed_since_is_a_warning_and_no_failure(changes, 
     assert verdict.warnings[0].startswith("orders-3 [100, 200): 30 of 90 records")
 
 
-@pytest.mark.parametrize(
-    ("changes", "name", "sentence"),
-    [
-        (
-            {"lost": 8, "aborted": 0, "lost_intervals": ((100, 107), (170, 171))},
-            NOT_LOST,
-            "8 offsets deleted on the source before they were copied: [100, 107), [170, 171)",
-        ),
-        ({"other_reasons": 3, "aborted": 5}, REASONS, "3 offsets for reasons of another release"),
-        (
-            {"compacted": 3, "aborted": 5},
-            SOURCE_COMPACTS,
-            "3 offsets without a record between others of the source's log, and by the run's plan the source does "
-            "not compact the topic",
-        ),
-        ({"dead_lettered": 1, "aborted": 7}, NO_DEAD_LETTER, "1 record that eu.orders-3 rejected"),
-        (
-            {"rewound_from": 140},
-            NOT_CUT_BACK,
-            "truncated to 100: 40 offsets [100, 140) had been copied from a branch that is lost",
-        ),
-        (
-            {"rewound_from": 140, "compaction_expected": True},
-            NOT_CUT_BACK,
-            "truncated to 100: 40 offsets [100, 140) had been copied from a branch that is lost; of keys that the "
-            "source does not write again, its records stay the newest ones on the target",
-        ),
-        (
-            {"gone": 90, "target_records": 0, "digest_read": "", "digest_comparable": False},
-            STILL_THERE,
-            "90 records went into eu.orders, which was deleted since",
-        ),
-        (
-            {"unevaluated": 5, "evaluation": ("rule 1: the source ends before",)},
-            EVALUATED,
-            "5 offsets could not be evaluated again; rule 1: the source ends before",
-        ),
-    ],
-)
-def test_what_a_policy_let_pass_is_a_warning_that_names_it_and_no_failure(
-    changes, name, sentence
-) -> None:
-    verdict = judge([RANGE, changed(RANGE, **changes)], [PARTITION])
-    assert verdict.success
-    assert not verdict.failures
-    (result,) = not_true(verdict).values()
-    assert (result.name, result.table, result.severity) == (name, "ranges", "warning")
-    assert verdict.warnings == (f"orders-3 [100, 200): {sentence} (expected: {name})",)
+def test_what_a_policy_let_pass_is_a_warning_that_names_it_and_no_failure() -> None:
+    verdict = judged_at_once(LET_PASS, RANGE)
+    said = {f"t{at}-3 [100, 200): {it[2]}": it[1] for at, it in enumerate(LET_PASS)}
+    assert sentences(verdict) == sorted((*it, "ranges", "warning") for it in said.items())
+    assert {*verdict.warnings} == {f"{it} (expected: {name})" for it, name in said.items()}
+    assert (verdict.success, verdict.failures) == (True, ())
 
 
 def test_a_loss_that_no_interval_names_fails() -> None:

@@ -201,19 +201,33 @@ ranges:
         ),
     ],
 )
-def test_what_is_wrong_with_a_file_is_named_with_its_line_and_hides_nothing(
+def test_what_is_wrong_with_a_file_is_named_with_its_line_and_hides_no_other_file(
     flow: Flow, tmp_path: Path, name: str, text: str, line: int, says: str
 ) -> None:
     write(tmp_path, name, text)
     write(tmp_path, "eu_to_us.yaml", GOOD_YAML)
+    own = own_expectations(flow)
+
+    (problem,) = map(str, own.problems)
+    assert f"{tmp_path / name}, line {line}: " in problem
+    assert says in problem
+    assert sum(map(len, own.found.values())) == 2
+
+
+def test_what_is_wrong_with_files_fails_a_run_whose_own_checks_are_made_all_the_same(
+    flow: Flow, tmp_path: Path
+) -> None:
+    write(tmp_path, "all.yaml", "ranges:\n  - 7\n")
+    write(tmp_path, "all.py", "x = 1\ny = (\n")
+    write(tmp_path, "eu_to_us.yaml", GOOD_YAML)
     lost = changed(RANGE, end=310, foreign=1, copied=200, target_records=200)
     verdict = judged(flow, {"ranges": [lost], "partitions": [PARTITION]})
 
-    ours, problem = verdict.failures
+    ours, in_yaml, in_python = verdict.failures
     assert "1 record of another producer" in ours
-    assert f"{tmp_path / name}, line {line}: " in problem
-    assert says in problem
-    assert len([check for check in verdict.expectations if check.source]) == 3
+    assert f"{tmp_path}/all.yaml, line 2: " in in_yaml
+    assert f"{tmp_path}/all.py, line 2: " in in_python
+    assert len([check for check in verdict.expectations if check.source]) == 4
 
 
 def test_an_expectation_that_cannot_be_evaluated_is_named_with_its_line(

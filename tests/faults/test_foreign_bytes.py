@@ -101,7 +101,7 @@ class Decoder(NamedTuple):
     read: Callable[[bytes], object]
     samples: list[bytes]
     errors: tuple[type[Exception], ...] = ()
-    examples: int = 400
+    examples: int = 200
 
 
 def registry() -> MemoryRegistry:

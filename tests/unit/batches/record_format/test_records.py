@@ -191,11 +191,11 @@ def test_a_stream_of_records_may_be_cut_into_chunks_anywhere(
 
 
 def test_few_records_are_in_memory_at_a_time() -> None:
-    """Of 64 MiB in some kilobytes."""
-    batch = the_batch(a_batch([Record(value=bytes(1024 * 1024))] * 64, codec=4))
+    """Of 24 MiB in some kilobytes."""
+    batch = the_batch(a_batch([Record(value=bytes(1024 * 1024))] * 24, codec=4))
     tracemalloc.start()
     try:
-        assert sum(len(record[3]) for record in each_record(batch)) > 64 * 1024 * 1024
+        assert sum(len(record[3]) for record in each_record(batch)) > 24 * 1024 * 1024
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -84,6 +84,7 @@ LONGEST_S = 2
 # To make a case of 100,000 bytes smaller takes minutes.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 MEMORY = 2 * 1024**3
+EXAMPLES = 200
 ORDERS = TopicPartition("orders", 3)
 AVRO, PROTOBUF = 1, 2
 
@@ -95,13 +96,11 @@ class Decoder(NamedTuple):
         read: reads them; what it returns is all read.
         samples: bytes as their right writers write them.
         errors: what it may raise.
-        examples: how many changes are tried.
     """
 
     read: Callable[[bytes], object]
     samples: list[bytes]
     errors: tuple[type[Exception], ...] = ()
-    examples: int = 200
 
 
 def registry() -> MemoryRegistry:
@@ -348,8 +347,6 @@ DECODERS = {
         role_of,
         [GIVEN.encode(), DENIED.encode()],
         (AccessDenied, ClusterUnreachable, ConfigError),
-        # For each, the AWS SDK reads its models again: a sixth of a second.
-        examples=100,
     ),
     "SCRAM's first messages": Decoder(iterations_of, [b"r=abc,s=QUJD,i=4096"], (ValueError,)),
     "SCRAM's last messages": Decoder(check_final, [b"v=QUJD", b"e=no"], (ValueError,)),
@@ -409,7 +406,7 @@ def test_changed_bytes_are_a_value_or_an_error_of_the_decoder(name: str) -> None
     decoder = DECODERS[name]
 
     @settings(
-        max_examples=decoder.examples,
+        max_examples=EXAMPLES,
         deadline=None,
         phases=PHASES,
         suppress_health_check=list(HealthCheck),

@@ -182,8 +182,8 @@ class AuditReport(AsJson):
         same = sum(part.state == "same" for part in self.partitions)
         if self.state == "not compared":
             failed = sum(part.state == "not compared" for part in self.partitions)
-            left = [f"{failed:,} partitions"] if failed else []
-            left += [f"{len(self.skipped):,} topics"] if self.skipped else []
+            left = [f"{failed:,} partition(s)"] if failed else []
+            left += [f"{len(self.skipped):,} topic(s)"] if self.skipped else []
             rest = f"; the other {same:,} partitions are the same" if same else ""
             return f"Not everything could be compared: {' and '.join(left)} were not{rest}"
         if self.state == "nothing":

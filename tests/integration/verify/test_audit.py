@@ -239,6 +239,9 @@ def test_a_flows_own_policy_pairs_its_topics(pair: Pair) -> None:
     assert "the other 1 partitions are the same" in called.stdout
     assert f"backup has no topic {pair.folder.name}.{lone}" in called.stdout
     assert ferry("audit", "--config", file, "--topics", topic).returncode == 0
+    remote = f"{pair.folder.name}.{topic}"
+    reversed_map = ferry("audit", "--config", file, "--map", f"{remote}={topic}")
+    assert f"the source's topic first: --map {topic}={remote}" in reversed_map.stdout
 
 
 def test_recent_records_at_the_end_are_allowed_to_lag(clusters: Clusters, unique: Unique) -> None:

@@ -80,6 +80,8 @@ def audited_topics(
         else:
             alias, lacking = (target.alias, remote) if name in ours else (source.alias, name)
             reason = f"{alias} has no topic {lacking}."
+            if name in mapped and name not in ours and remote in source.topic_names():
+                reason += f" --map takes the source's topic first: --map {remote}={name}."
             audited.skipped.append(SkippedTopic(name, remote, reason))
     return audited
 

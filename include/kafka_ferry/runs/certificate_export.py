@@ -129,6 +129,12 @@ class Export:
         """The spans of partitions with offsets that no certificate has."""
         return tuple(span for span in self.spans if span.missing)
 
+    def headline(self, window: Window) -> str:
+        """Whether all of the window's offsets are certified."""
+        if self.missing:
+            return "Proof is missing"
+        return f"All of these offsets{' so far' if self.asked_at < window.until_ms else ''} are certified"
+
     @property
     def rules(self) -> tuple[tuple[str, str], ...]:
         """The transform rules of its certificates: the topics' patterns of each, and what it does."""

@@ -211,6 +211,7 @@ def export(
     key = _key(pem, str(public_key or CERTIFICATES_KEY))
     done = export_certificates(chosen, window, folder, key, pem)
     out.print(f"{folder}: {certificates_text(done.certificates)} of {chosen.name}")
+    out.print(f"{done.headline(window)}.")
     out.print(f"page:     {folder / PAGE}")
     if done.asked_at < window.until_ms:
         warn(

@@ -170,7 +170,9 @@ class Settlement:
     ) -> None:
         names = ", ".join(sorted(map(str, partitions))) or f"the group {self._group}"
         log.warning(
-            "Kafka skipped a transaction marker: the open part on %s ends %s", names, outcome.value
+            "Kafka skipped a transaction marker: the open part on %s ends %s now, and nothing is lost",
+            names,
+            outcome.value,
         )
         if outcome == TransactionOutcome.COMMITTED:
             self._producer.start_mend()

@@ -115,7 +115,7 @@ HELD_BY: Final[dict[str, str]] = {
     f"{AIRFLOW}/monitoring: metrics",
     "integration/situations/test_lag.py": "runs/publish: copied_logs",
     "unit/runs/failover/test_unread_letters.py": "runs/failover: readers",
-    "integration/situations/test_source.py": "runs/plan: diverged; runs/provenance: diverged_epochs",
+    "integration/situations/test_source.py": "runs/provenance: diverged_epochs diverged_logs",
     "integration/situations/test_log_ends.py": "runs/provenance: log_ends log_mismatches own_producers; "
     "wire/partitions: marker_writers",
     "integration/situations/test_target.py": "runs/sync_topics: other_ledgers",

@@ -41,7 +41,7 @@ from kafka_ferry.runs.failover.last_known import (
 from kafka_ferry.runs.failover.unread_letters import unread_letters
 from kafka_ferry.runs.failover.unread_losses import unread_losses
 from kafka_ferry.runs.failover.unread_partitions import unread_partitions
-from kafka_ferry.runs.plan.diverged import parted_logs
+from kafka_ferry.runs.provenance.diverged_logs import parted_logs
 from kafka_ferry.runs.provenance.log_ends import hidden_ends, look_again
 from kafka_ferry.runs.publish.lag import last_complete
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state

@@ -31,13 +31,13 @@ from kafka_ferry.plan.offsets.start_offsets import rest_of
 from kafka_ferry.plan.topics.emitted_topics import HEARTBEATS_OPTION, emitted_topics
 from kafka_ferry.plan.topics.missing import named_topics
 from kafka_ferry.runs.plan.acls import discover_access
-from kafka_ferry.runs.plan.diverged import diverged_logs
 from kafka_ferry.runs.plan.first_copied import confirm
 from kafka_ferry.runs.plan.first_starts import start_epochs, topic_starts
 from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_sizes import with_sizes
 from kafka_ferry.runs.plan.remote_records import foreign_records, hidden_copies
 from kafka_ferry.runs.plan.tiered_storage import untiered_topics
+from kafka_ferry.runs.provenance.diverged_logs import diverged_logs
 from kafka_ferry.runs.provenance.heartbeats import heartbeat_topics
 from kafka_ferry.runs.provenance.log_ends import hidden_ends
 from kafka_ferry.runs.provenance.log_mismatches import log_mismatches

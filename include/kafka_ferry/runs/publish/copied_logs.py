@@ -12,7 +12,7 @@ from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.plan.topics.provenance import same_topic
-from kafka_ferry.runs.plan.diverged import parted_logs
+from kafka_ferry.runs.provenance.diverged_logs import parted_logs
 from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 
 Gone = Literal[

@@ -325,7 +325,7 @@ def _unfaithful(flow: Flow, pair: Pair) -> Refusal | None:
             f"{pair.remote_topic} was given to MirrorMaker 2, which may have copied to it since.",
             "Take it over first: `ferry takeover --from mm2`.",
         )
-    if pair.mixed:
+    if pair.source_given_back:
         source, target = flow.source.alias, flow.target.alias
         return Refusal(
             pair.topic,

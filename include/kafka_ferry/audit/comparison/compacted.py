@@ -27,6 +27,7 @@ from kafka_ferry.audit.comparison.entries import (
     chunks,
     locate_first,
     most_deleted,
+    occurrences,
     share_of,
 )
 from kafka_ferry.audit.comparison.findings import NO_OFFSET, Differing
@@ -101,13 +102,12 @@ def _place_of(log: AuditedLog, other: AuditedLog) -> int:
     Of records that are alike, it may have the last one: the earlier ones are only known to be alike.
     """
     digests = np.unique(next(chunks(log, log.since), Entries.of()).digests)
-    places = np.full(len(digests), _NO_RECORD, np.int64)
+    last_offsets = np.full(len(digests), _NO_RECORD, np.int64)
     for chunk in chunks(other, other.since) if len(digests) else ():
-        at = np.minimum(np.searchsorted(digests, chunk.digests), len(digests) - 1)
-        hits = np.flatnonzero(digests[at] == chunk.digests)
+        places, offsets = occurrences(digests, chunk)
         # Of several, the last assignment counts.
-        places[at[hits]] = chunk.offsets[hits]
-    return int(places.min(initial=_NO_RECORD))
+        last_offsets[places] = offsets
+    return int(last_offsets.min(initial=_NO_RECORD))
 
 
 def compare_keys(

@@ -226,6 +226,13 @@ def all_but(places: Integers | list[int], count: int) -> Booleans:
     return left
 
 
+def occurrences(digests: Hashes, records: Entries) -> tuple[Integers, Integers]:
+    """The places in ``digests``, which ascend, that records have the digest of; and those records' offsets."""
+    places = np.minimum(np.searchsorted(digests, records.digests), len(digests) - 1)
+    hits = np.flatnonzero(digests[places] == records.digests)
+    return places[hits], records.offsets[hits]
+
+
 def locate_first(logs: Iterator[Entries], wanted: Hashes) -> tuple[Booleans, Integers]:
     """Where digests occur first.
 
@@ -240,13 +247,10 @@ def locate_first(logs: Iterator[Entries], wanted: Hashes) -> tuple[Booleans, Int
     offsets = np.full(len(digests), -1, np.int64)
     left = len(digests)
     while left and (chunk := next(logs, None)) is not None:
-        places = np.minimum(np.searchsorted(digests, chunk.digests), len(digests) - 1)
-        hits = np.flatnonzero(digests[places] == chunk.digests)
-        # The first one of several.
-        hits = hits[::-1]
-        at = places[hits]
-        new = offsets[at] < 0
-        left -= len(np.unique(at[new]))
-        offsets[at[new]] = chunk.offsets[hits[new]]
+        # Of several, the last assignment counts: that of the first.
+        places, found = (it[::-1] for it in occurrences(digests, chunk))
+        new = offsets[places] < 0
+        left -= len(np.unique(places[new]))
+        offsets[places[new]] = found[new]
     first_offsets = offsets[back]
     return first_offsets >= 0, first_offsets

@@ -22,7 +22,6 @@ from kafka_ferry.ledger.queries.copied_topics import CopiedSince, copies_since
 from kafka_ferry.ledger.rows import RangeKey, Release
 from kafka_ferry.model import LogBounds, TopicPartition, Window
 from kafka_ferry.model.ranges import Settled
-from kafka_ferry.plan import select_topics
 from kafka_ferry.plan.backfill.windows import (
     Span,
     merge_spans,
@@ -329,9 +328,7 @@ def _source(flow: Flow) -> _Source:
     run = RunContext.of(flow, "")
     run.project_ledger()
     names, source = run.ledger.topics(), ClusterControl(flow.source)
-    there = source.topic_names()
-    topics, refused = source.readable_topics({*names, *select_topics(flow, there)[0]})
-    selection = selection_now(flow, there, topics, names)
+    topics, refused, selection = selection_now(flow, source.topic_names(), names, also=names)
     # What no run has copied yet has no certificate either.
     meant = {*names, *selection.names, *(it.topic for it in selection.refused)}
     for error in (refused[name] for name in sorted(meant & refused.keys())):

@@ -203,13 +203,12 @@ def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:
         proved = last_complete(flow, flow_ledger(flow))
         advice = f"{unreachable.advice} {proved}"
         raise ClusterUnreachable(unreachable.message, advice=advice) from unreachable
-    topics, refused = source.readable_topics(select_topics(flow, names)[0])
     target = ClusterControl(flow.target)
     ledger = flow_ledger(flow)
     # Brings the ledger's table up to date.
     positions = known_positions(flow, target, ledger)
     copied = ledger.topics()
-    selection = selection_now(flow, names, topics, copied)
+    topics, refused, selection = selection_now(flow, names, copied)
     lacking = dict(_lacking(flow, source, frozenset(names), copied, selection))
     astray = dict(_astray(flow, copied, selection))
     if options.topics:

@@ -126,7 +126,7 @@ def assemble(
     end: int,
     pieces: Iterable[tuple[Batch, Runs]],
     *,
-    known: Iterable[Absent] = (),
+    known: Iterable[Absent],
     rebuilt: Mapping[Rebuilt, int],
     leader_epoch: int,
     rule_counts: Mapping[str, int] = MappingProxyType({}),

@@ -39,7 +39,7 @@ def certificates_creation(flow: Flow) -> Creation:
 def append_certificate(
     flow: Flow,
     issue: Callable[[Certificate | None], Certificate],
-    pruned: Callable[[Certificate], Sequence[Certificate]] = lambda _: (),
+    pruned: Callable[[Certificate], Sequence[Certificate]],
 ) -> Certificate:
     """Append the certificate that follows the newest one.
 

@@ -69,7 +69,7 @@ def load_reverse_flow(path: str | Path, flow: Flow) -> Flow:
     return for_reverse_flow(back).model_copy(update={"sync_group_offsets_enabled": False})
 
 
-def load_either(path: str | Path, name: str | None = None) -> Flow:
+def load_either(path: str | Path, name: str | None) -> Flow:
     """The flow ``name`` of a file, as ``load_flow``; or the reverse flow of its opposite flow.
 
     Raises:

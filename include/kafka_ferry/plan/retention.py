@@ -67,7 +67,7 @@ def retention_notes(flow: Flow, pair: Pair, steps: Iterable[object]) -> Iterator
 
 
 def shorter_retention(
-    topic: str, source: Retention, remote: Topic, chosen: Collection[str] = ()
+    topic: str, source: Retention, remote: Topic, chosen: Collection[str]
 ) -> Note | None:
     """The note on a remote topic that deletes what the source still keeps, None for one that does not.
 

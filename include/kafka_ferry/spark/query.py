@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy import Outcome, OutcomeFiles, RateLimit, copy_for_flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.model.rate import UNLIMITED, Rate
+from kafka_ferry.model.rate import Rate
 from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.plan.schedule.tasks import TaskRanges, plan_again, task_ranges
 from kafka_ferry.spark.checkpoint import FILE_SUFFIX, QueryCheckpoint, StartRanges
@@ -58,9 +58,9 @@ def copy_with_spark(
     *,
     outcomes: StateFolder,
     checkpoint: StateFolder,
-    shard: int | None = None,
-    rate: Rate = UNLIMITED,
-    schemas: FlowSchemas | None = None,
+    shard: int | None,
+    rate: Rate,
+    schemas: FlowSchemas | None,
 ) -> list[Outcome]:
     """Copy the ranges of a plan, or those of one of its shards.
 

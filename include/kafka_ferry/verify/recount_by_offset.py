@@ -48,7 +48,7 @@ def recount_by_offset(
     cluster: WireCluster,
     partition: TopicPartition,
     claims: Sequence[RangeClaim],
-    until: ReadUntil | None = None,
+    until: ReadUntil | None,
 ) -> PartitionRecount:
     """Compare a target partition with the ledger's claims, offset by offset; arguments as of ``verify.recount``.
 

@@ -103,7 +103,7 @@ def run_flows(
     run_id: str | None = None,
     options: RunOptions = ORDINARY,
     *,
-    as_json: bool = False,
+    as_json: bool,
     tasks: int | None = None,
     timeout: int | None = None,
 ) -> None:

@@ -119,7 +119,7 @@ def line_of(flow: Flow, key: str) -> int | None:
     return placed.line
 
 
-def flow_error(flow: Flow, key: str, reason: str, advice: str = "") -> ConfigError:
+def flow_error(flow: Flow, key: str, reason: str, advice: str) -> ConfigError:
     """The error about a value of a flow's file that is wrong for its clusters, with the line of its key."""
     return config_error(flow.file, Problem(key, reason, advice, line_of(flow, key)))
 

@@ -193,7 +193,7 @@ def _aliases(raw: Mapping[str, str], providers: Providers, file: str) -> list[st
     return list(dict.fromkeys(aliases))
 
 
-def enabling_line(content: bytes, file: str, targets: Sequence[str] = ()) -> str:
+def enabling_line(content: bytes, file: str, targets: Sequence[str]) -> str:
     """What to write into a file that enables no flow.
 
     Args:

@@ -7,7 +7,6 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from types import MappingProxyType
 from typing import Final
 
 from kafka_ferry.batches import ConvertedBatch, left_out
@@ -67,8 +66,8 @@ class RangeFetcher:
         aside: WireCluster,
         starts: Mapping[Range, Position],
         rules: ReadRules,
-        rack: str = "",
-        leaders: Mapping[TopicPartition, PartitionLeader] = MappingProxyType({}),
+        rack: str,
+        leaders: Mapping[TopicPartition, PartitionLeader],
     ) -> None:
         self.dropped: set[TopicPartition] = set()
         self._cluster = cluster

@@ -11,7 +11,6 @@ import queue
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from types import MappingProxyType
 from typing import Final
 
 from kafka_ferry.copy.source.cursor import Read, ReadRules
@@ -79,7 +78,7 @@ class RangeReader:
         settings: Mapping[str, object],
         starts: Mapping[Range, Position],
         rules: ReadRules,
-        leaders: Mapping[TopicPartition, PartitionLeader] = MappingProxyType({}),
+        leaders: Mapping[TopicPartition, PartitionLeader],
     ) -> None:
         self._connections = ExitStack()
         # The second one has no connection as long as it is not needed.

@@ -16,7 +16,7 @@ def most_urgent(ready: Sequence[Cursor]) -> list[Cursor]:
 
 
 def next_offsets(
-    cursors: Sequence[Cursor], most: int, *, was_alone: bool = False
+    cursors: Sequence[Cursor], most: int, *, was_alone: bool
 ) -> dict[TopicPartition, int]:
     """What to ask for next: guesses where all partitions have requests in flight.
 

@@ -71,9 +71,7 @@ class WantedRules:
     on_others: Mapping[Acl, str] = field(default_factory=dict)
 
 
-def wanted_rules(
-    flow: Flow, state: ClusterState, choices: Iterable[OffsetsChoice] = ()
-) -> WantedRules:
+def wanted_rules(flow: Flow, state: ClusterState, choices: Iterable[OffsetsChoice]) -> WantedRules:
     """Translates the source's ACLs to the target.
 
     Args:

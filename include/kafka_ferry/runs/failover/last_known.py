@@ -31,7 +31,7 @@ def seen_groups(flow: Flow) -> GroupMoves:
 
 
 def add_lost_offsets(
-    flow: Flow, ledger: LedgerTable, moves: GroupMoves, only: Collection[str] = ()
+    flow: Flow, ledger: LedgerTable, moves: GroupMoves, only: Collection[str]
 ) -> GroupMoves:
     """The groups of a source that answers, with their offsets that it no longer has.
 

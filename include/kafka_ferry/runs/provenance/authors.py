@@ -35,7 +35,7 @@ def require_own_writers(
     run: RunContext,
     ranges: Sequence[LedgerRange],
     proved: int,
-    are_true: Callable[[Sequence[LedgerRange]], Collection[LedgerRange]] = tuple,
+    are_true: Callable[[Sequence[LedgerRange]], Collection[LedgerRange]],
 ) -> None:
     """Check that the flow's writers have written the ledger's records of ranges.
 

@@ -54,7 +54,7 @@ def with_others(
     topics: Mapping[str, Topic],
     since: int,
     recount: Recounting,
-    known: Collection[int] = (),
+    known: Collection[int],
 ) -> dict[TopicPartition, PartitionRecount]:
     """The recounts; partitions with foreign records are recounted with what other flows claim there.
 

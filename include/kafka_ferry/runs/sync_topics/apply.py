@@ -137,7 +137,7 @@ def mark_topics(
     target: ClusterControl,
     plan: Plan,
     *,
-    without: AbstractSet[str] = frozenset(),
+    without: AbstractSet[str],
 ) -> dict[str, FerryError]:
     """Mark the remote topics of ``plan`` that have no mark; a repetition changes nothing.
 

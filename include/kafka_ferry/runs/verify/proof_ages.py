@@ -90,7 +90,7 @@ def ages_of(
     ranges: TargetRanges,
     topics: Mapping[str, Topic],
     logs: Mapping[TopicPartition, LogBounds],
-    hidden: Container[str] = (),
+    hidden: Container[str],
 ) -> ProofAges:
     """``proof_ages`` by what was read.
 

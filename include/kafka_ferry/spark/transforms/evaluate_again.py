@@ -28,7 +28,7 @@ def evaluate_all(
     spark: SparkSession,
     flow: Flow,
     ranges: Sequence[RangeToEvaluate],
-    schemas: FlowSchemas | None = None,
+    schemas: FlowSchemas | None,
 ) -> dict[RangeKey, RuleEvaluation]:
     """Evaluate the rules of ranges again, as many at once as there are cores.
 

@@ -49,7 +49,7 @@ def describe_users(cluster: WireCluster) -> dict[tuple[str, str], int]:
     }
 
 
-def change_user(cluster: WireCluster, change: UserChange, password: str = "") -> FerryError | None:
+def change_user(cluster: WireCluster, change: UserChange, password: str) -> FerryError | None:
     """Create a SCRAM credential with ``password``, or delete one.
 
     Returns:

@@ -2,7 +2,8 @@
 
 from kafka_ferry.verify.expectations.judge import Terms, judge
 from kafka_ferry.verify.reconciliation import partition_rows, range_row
-from kafka_ferry.verify.rows import PartitionRecount, PartitionRow, RangeRow, Recount
+from kafka_ferry.verify.recount_result import PartitionRecount, Recount
+from kafka_ferry.verify.rows import PartitionRow, RangeRow
 from kafka_ferry.verify.topics import TopicRow, topic_rows
 from kafka_ferry.verify.verdict import ExpectationResult, Verdict
 

@@ -14,17 +14,15 @@ from kafka_ferry.ledger import AcceptedRange, CopiedRange, LedgerRange
 from kafka_ferry.model.cluster_state import LogBounds
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.verify.incarnations import NOTHING, Incarnation, Key, incarnations
+from kafka_ferry.verify.recount_result import PartitionRecount, Recount, first_stranger
 from kafka_ferry.verify.rows import (
     UNKNOWN,
     Coverage,
     LedgerAccount,
-    PartitionRecount,
     PartitionRow,
     RangeRow,
-    Recount,
     RemoteLog,
     TargetRecords,
-    first_stranger,
 )
 
 

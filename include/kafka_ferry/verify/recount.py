@@ -28,7 +28,7 @@ from kafka_ferry.verify.recount_by_offset import (
     recount_by_offset,
     within,
 )
-from kafka_ferry.verify.rows import PartitionRecount, Recount, Stranger
+from kafka_ferry.verify.recount_result import PartitionRecount, Recount, Stranger, strangers_of
 from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.fetch import corrupt_in
 from kafka_ferry.wire.partitions.partition_log import partition_log
@@ -54,7 +54,7 @@ class _Foreign:
     @property
     def strangers(self) -> tuple[Stranger, ...]:
         """The producers."""
-        return tuple(Stranger(*producer) for producer in self.offsets.items())
+        return strangers_of(self.offsets)
 
 
 @dataclass(slots=True)

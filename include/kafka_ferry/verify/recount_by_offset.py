@@ -16,7 +16,7 @@ leaves them, are opened; for all others the header gives the offsets.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from operator import itemgetter
@@ -26,7 +26,7 @@ from kafka_ferry.batches import Batch, RangeDigest
 from kafka_ferry.batches.record_format.records import runs_of, stream_records
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.verify.claim import RangeClaim, ReadUntil
-from kafka_ferry.verify.rows import PartitionRecount, Recount, Stranger
+from kafka_ferry.verify.recount_result import PartitionRecount, Recount, strangers_of
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import FETCH_BYTES, stored_batches
@@ -112,7 +112,7 @@ def count_by_offset(
             strangers.setdefault(header.producer_id, first)
     results = tuple(tally.result(log_start) for tally in tallies)
     return PartitionRecount(
-        results, beyond, uncommitted, before, epoch=epoch, strangers=_strangers(strangers)
+        results, beyond, uncommitted, before, epoch=epoch, strangers=strangers_of(strangers)
     )
 
 
@@ -176,12 +176,8 @@ class _Tally:
             self.rewritten,
             self.across,
             log_start=log_start,
-            strangers=_strangers(self.strangers),
+            strangers=strangers_of(self.strangers),
         )
-
-
-def _strangers(offsets: Mapping[int, int]) -> tuple[Stranger, ...]:
-    return tuple(Stranger(*producer) for producer in offsets.items())
 
 
 def record_spans(batch: Batch, log_start: int) -> list[Span]:

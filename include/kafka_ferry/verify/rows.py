@@ -6,10 +6,8 @@ All offsets are "the next one to read": a range includes ``start`` and excludes 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from operator import attrgetter
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.flat import Flat
@@ -19,87 +17,6 @@ if TYPE_CHECKING:
     from kafka_ferry.ledger import RangeKey
 
 UNKNOWN: Final = -1
-
-
-class Stranger(NamedTuple):
-    """Another producer's records in a log that is the flow's.
-
-    Attributes:
-        producer_id: the producer's, -1 where it has none: it is not idempotent.
-        offset: that of the first record of it that was seen, on the target.
-    """
-
-    producer_id: int
-    offset: int
-
-
-_NO_STRANGER: Final = Stranger(UNKNOWN, UNKNOWN)
-
-
-def first_stranger(strangers: Iterable[Stranger]) -> Stranger:
-    """The one whose record comes first; without any, one whose id and offset are -1."""
-    return min(strangers, key=attrgetter("offset"), default=_NO_STRANGER)
-
-
-@dataclass(frozen=True, slots=True)
-class Recount:
-    """What an independent read of the target found for a range of the ledger.
-
-    Attributes:
-        records: records of ours, counted from the headers of their batches.
-        digest: of these batches (``RangeDigest``).
-        foreign: data records between ours that are not ours.
-        expired: records of ours that are below the target's log start now.
-        rewritten: batches of ours that the target's log cleaner has rewritten, with all their
-            records, to store until when it keeps their tombstones (KIP-534).
-        across: batches of ours that reach beyond the range; ``digest`` excludes them.
-        uncleaned: records of ours that no cleaner has removed: they would be at or after the last stable offset of the
-            target's log (``LogCleanerManager.cleanableOffsets``), or where an aborted record, a marker or a batch of
-            another producer is now.
-        log_start: the first offset of the target's log when it was read.
-        strangers: some producers of ``foreign``, by their first offsets.
-        writer: the producer of the record that a boundary claims (``RangeClaim.boundary``); None where it is not there.
-    """
-
-    records: int
-    digest: str
-    foreign: int = 0
-    expired: int = 0
-    rewritten: int = 0
-    across: int = 0
-    uncleaned: int = 0
-    log_start: int = 0
-    strangers: tuple[Stranger, ...] = ()
-    writer: int | None = None
-
-
-class PartitionRecount(NamedTuple):
-    """What was found in one target partition.
-
-    Attributes:
-        ranges: a recount for each range, in the order given.
-        beyond: data records after the last range, which should not exist.
-        uncommitted: records after the last range, of an attempt that was interrupted before the
-            ledger had them: the next run adopts them. Only where offsets are preserved; elsewhere
-            they are in a transaction that was aborted.
-        before: data records before the first range, if a mirror with preserved offsets begins there.
-        unread: why the partition could not be read, "" if it was: the numbers say nothing then.
-        epoch: the leader epoch of the last batch before the end of the ranges, -1 where none is known.
-        strangers: some producers of ``beyond``.
-    """
-
-    ranges: tuple[Recount, ...]
-    beyond: int
-    uncommitted: int = 0
-    before: int = 0
-    unread: str = ""
-    epoch: int = -1
-    strangers: tuple[Stranger, ...] = ()
-
-    @classmethod
-    def of_unread(cls, ranges: int, why: str) -> PartitionRecount:
-        """The recount of a partition that could not be read: it says nothing of any of its ranges."""
-        return cls((Recount(0, ""),) * ranges, 0, unread=why)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

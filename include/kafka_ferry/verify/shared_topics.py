@@ -16,7 +16,7 @@ from dataclasses import replace
 from kafka_ferry.batches import Segment
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.verify.claim import FOR_EVER, RangeClaim
-from kafka_ferry.verify.rows import PartitionRecount
+from kafka_ferry.verify.recount_result import PartitionRecount
 
 
 def with_strangers(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafka_ferry.batches import Batch, MalformedBatch, RangeDigest, Segment, split_batches
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.recount_by_offset import count_by_offset
-from kafka_ferry.verify.rows import PartitionRecount
+from kafka_ferry.verify.recount_result import PartitionRecount
 from tests.support.records.batches import Record, a_batch, a_marker, an_empty_batch
 
 OURS, THEIRS = 7, 8

@@ -6,7 +6,7 @@ from kafka_ferry.batches import Segment
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.verify import PartitionRecount, Recount
 from kafka_ferry.verify.claim import RangeClaim
-from kafka_ferry.verify.rows import Stranger
+from kafka_ferry.verify.recount_result import Stranger
 from kafka_ferry.verify.shared_topics import (
     everything_after,
     with_strangers,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.verify import PartitionRecount
-from kafka_ferry.verify.expiry import as_of
 from kafka_ferry.verify.recount import recount_each
+from kafka_ferry.verify.recount_result import as_of
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.epochs import epoch_ends

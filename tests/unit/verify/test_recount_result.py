@@ -3,7 +3,7 @@
 from kafka_ferry.batches import Segment
 from kafka_ferry.verify import PartitionRecount, Recount
 from kafka_ferry.verify.claim import RangeClaim
-from kafka_ferry.verify.expiry import as_of
+from kafka_ferry.verify.recount_result import as_of
 
 CLAIMS = [
     RangeClaim((Segment(0, 100, 10),), 0, 10),

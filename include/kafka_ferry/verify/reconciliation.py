@@ -48,6 +48,31 @@ def range_row(
         is_gone_before: whether the last record that had been copied before it is no longer there.
     """
     copied = entry.copied
+    target = _target_records(
+        copied, recount, accepted, is_compacted=target_is_compacted, unread=unread
+    )
+    return RangeRow(
+        topic=copied.topic,
+        partition=copied.partition,
+        remote_topic=copied.remote_topic,
+        start=copied.start,
+        end=copied.end,
+        ledger=_account(entry, reached),
+        recount=replace(target, gone_before=int(is_gone_before)),
+        topic_id=copied.topic_id,
+        remote_topic_id=copied.remote_topic_id,
+        preserved=copied.preserved,
+    )
+
+
+def _target_records(
+    copied: CopiedRange,
+    recount: Recount | None,
+    accepted: AcceptedRange | None,
+    *,
+    is_compacted: bool,
+    unread: str,
+) -> TargetRecords:
     # Where nothing could be read there is no digest either, not even that of no batches.
     is_gone = recount is None and not unread
     gone = copied.records if is_gone else 0
@@ -55,7 +80,7 @@ def range_row(
     recount = Recount(0, "") if unread or recount is None else recount
     missing = copied.records - recount.records - recount.expired - gone
     # Never negative: surplus records must stay visible.
-    cleaned = max(0, missing - recount.uncleaned) if target_is_compacted and not unread else 0
+    cleaned = max(0, missing - recount.uncleaned) if is_compacted and not unread else 0
     # What has expired of it since leaves another digest.
     as_accepted = accepted is not None and (
         recount.digest == accepted.digest or recount.expired > 0
@@ -66,30 +91,18 @@ def range_row(
     unknown = not copied.digest or bool(unread)
     stranger = first_stranger(recount.strangers if recount.foreign else ())
     changed = any((recount.expired, cleaned, recount.rewritten, recount.across, is_gone, unknown))
-    return RangeRow(
-        topic=copied.topic,
-        partition=copied.partition,
-        remote_topic=copied.remote_topic,
-        start=copied.start,
-        end=copied.end,
-        ledger=_account(entry, reached),
-        recount=TargetRecords(
-            target_records=recount.records,
-            digest_read=recount.digest,
-            digest_comparable=not (changed or as_accepted),
-            expired=recount.expired,
-            target_compacted=cleaned,
-            gone=gone,
-            foreign=recount.foreign,
-            foreign_at=stranger.offset,
-            foreign_by=stranger.producer_id,
-            accepted_missing=left,
-            unread=unread,
-            gone_before=int(is_gone_before),
-        ),
-        topic_id=copied.topic_id,
-        remote_topic_id=copied.remote_topic_id,
-        preserved=copied.preserved,
+    return TargetRecords(
+        target_records=recount.records,
+        digest_read=recount.digest,
+        digest_comparable=not (changed or as_accepted),
+        expired=recount.expired,
+        target_compacted=cleaned,
+        gone=gone,
+        foreign=recount.foreign,
+        foreign_at=stranger.offset,
+        foreign_by=stranger.producer_id,
+        accepted_missing=left,
+        unread=unread,
     )
 
 

@@ -149,7 +149,12 @@ class Transaction:
     @property
     def is_begun(self) -> bool:
         """Whether the coordinator knows of partitions in it."""
-        return any(queue.in_transaction for queue in self.queues.values())
+        return bool(self._joined)
+
+    @property
+    def _joined(self) -> set[TopicPartition]:
+        """The partitions in it that the coordinator knows of."""
+        return {tp for tp, queue in self.queues.items() if queue.in_transaction}
 
     # --- take-over
 
@@ -158,7 +163,7 @@ class Transaction:
     ) -> dict[TopicPartition, Position]:
         """See ``Writer.take_over``; the positions are by *target* partition."""
         void = self.verdicts.void
-        written = {tp for tp, queue in self.queues.items() if queue.in_transaction}
+        joined = self._joined
         self._forget()
         self.verdicts.write_again(ranges)
         self._pipeline.forget()
@@ -167,7 +172,7 @@ class Transaction:
             # Over a long link it counts that neither needs the other's answers.
             looked_up = pool.submit(copy_context().run, self._look_up, by_target)
             self.producer.find_coordinators(self._group)
-            self._open.take_over(written)
+            self._open.take_over(joined)
             self._start_producer(void)
         leaders = looked_up.result()
         require_claims(self.data, self.settings, {tp.topic for tp in by_target})
@@ -355,7 +360,7 @@ class Transaction:
         Raises:
             Fenced: if another writer has taken over.
         """
-        self._open.take_over({tp for tp, queue in self.queues.items() if queue.in_transaction})
+        self._open.take_over(self._joined)
         self.producer.start_over()
 
     def renew(self) -> None:
@@ -417,11 +422,10 @@ class Transaction:
 
     def _end(self, positions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
         """Commit the transaction, and wait until all partitions show it but those without a leader."""
-        written = {tp for tp, queue in self.queues.items() if queue.in_transaction}
-        epoch = self.producer.epoch
+        joined, epoch = self._joined, self.producer.epoch
         self.producer.end(commit=True)
         try:
-            left = self._open.settle_commit(written, positions)
+            left = self._open.settle_commit(joined, positions)
         except FerryError as error:
             # Starting over would abort on some partitions what is committed on others.
             raise FerryError(

@@ -107,14 +107,14 @@ class Export:
             more of them since, if the window was not over.
         former: copies of recreated topics, and copies that were given up, in the window or since.
         unsigned: the serials of the certificates from before the flow had a key: what they say counts for nothing.
-        parted: the source partitions whose logs were truncated below what was copied, and not copied again since.
+        diverged: the source partitions whose logs were truncated below what was copied, and not copied again since.
     """
 
     certificates: tuple[Certificate, ...]
     spans: tuple[CertifiedSpan, ...]
     gone: tuple[str, ...]
     asked_at: int
-    parted: tuple[TopicPartition, ...] = ()
+    diverged: tuple[TopicPartition, ...] = ()
     former: tuple[FormerCopy, ...] = ()
     unsigned: tuple[int, ...] = ()
 
@@ -237,9 +237,9 @@ def _choose(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> 
         for one in certificates
         if serials_all and min(serials_all) <= one.header.serial <= max(serials_all)
     ]
-    parted = {it for it in firsts if (ids[it.topic], it.partition) in branches.parted}
+    diverged = {it for it in firsts if (ids[it.topic], it.partition) in branches.diverged}
     return Export(
-        tuple(kept), tuple(spans), tuple(gone), asked_at, tuple(sorted(parted)), tuple(former)
+        tuple(kept), tuple(spans), tuple(gone), asked_at, tuple(sorted(diverged)), tuple(former)
     )
 
 

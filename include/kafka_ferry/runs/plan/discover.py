@@ -37,7 +37,7 @@ from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_sizes import with_sizes
 from kafka_ferry.runs.plan.remote_records import foreign_records, hidden_copies
 from kafka_ferry.runs.plan.tiered_storage import untiered_topics
-from kafka_ferry.runs.provenance.diverged_logs import diverged_logs
+from kafka_ferry.runs.provenance.diverged_logs import look_for_diverged
 from kafka_ferry.runs.provenance.heartbeats import heartbeat_topics
 from kafka_ferry.runs.provenance.log_ends import hidden_ends
 from kafka_ferry.runs.provenance.log_mismatches import log_mismatches
@@ -107,7 +107,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     # were left out for what is doubtful are not among those.
     doubts = upstream.unknown
     upstream = find_upstream(flow, source, names, topics)
-    diverged, unsure = diverged_logs(
+    diverged, unsure = look_for_diverged(
         flow, ledger, bounds, topics, remote_names, state.target.topics, state.positions.known
     )
     held = read_open_transactions(flow, bounds)

@@ -21,13 +21,13 @@ class Branches:
     """Which offsets that were copied the source still has as they were copied.
 
     Attributes:
-        parted: where a log parts from what was copied last, by the topic's id and the partition; -1 where that is
+        diverged: where a log parts from what was copied last, by the topic's id and the partition; -1 where that is
             unknown.
         rewinds: where copying began again in the place of what the source had lost, likewise: source offsets, each with
             the ledger's offset of the range that begins there.
     """
 
-    parted: Mapping[tuple[str, int], int]
+    diverged: Mapping[tuple[str, int], int]
     rewinds: Mapping[tuple[str, int], Sequence[tuple[int, int]]]
 
     @classmethod
@@ -37,8 +37,8 @@ class Branches:
         Raises:
             FerryError: if the source does not say where its epochs end.
         """
-        parted = diverged_since(source, ledger, ids)
-        by_id = {(ids[tp.topic], tp.partition): offset for tp, offset in parted.items()}
+        diverged = diverged_since(source, ledger, ids)
+        by_id = {(ids[tp.topic], tp.partition): offset for tp, offset in diverged.items()}
         return cls(by_id, rewinds(ledger))
 
     def kept(self, place: tuple[str, int], offsets: Span, ledger_offset: int) -> Span | None:
@@ -51,5 +51,5 @@ class Branches:
         """
         start, end = offsets
         ends = [at for at, later in self.rewinds.get(place, ()) if later > ledger_offset]
-        end = min([end, *ends, *([self.parted[place]] if place in self.parted else ())])
+        end = min([end, *ends, *([self.diverged[place]] if place in self.diverged else ())])
         return (start, end) if start < end else None

@@ -43,7 +43,7 @@ _WAIT_S: Final = 5.0
 _MARKER: Final = (0, Content(None, None))
 
 
-def diverged_logs(
+def look_for_diverged(
     flow: Flow,
     ledger: LedgerTable,
     bounds: Mapping[TopicPartition, LogBounds],
@@ -91,14 +91,14 @@ def diverged_logs(
     return found | dict.fromkeys(replaced, -1), unknown
 
 
-def parted_logs(
+def diverged_logs(
     flow: Flow,
     ledger: LedgerTable,
     copied: Copied,
     remote_names: Mapping[str, str],
     remote_topics: Container[str],
 ) -> dict[TopicPartition, int]:
-    """As ``diverged_logs``, by a sample of all partitions; what cannot be found out is not named.
+    """As ``look_for_diverged``, by a sample of all partitions; what cannot be found out is not named.
 
     Args:
         flow: the flow.

@@ -12,7 +12,7 @@ from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.plan.topics.provenance import same_topic
-from kafka_ferry.runs.provenance.diverged_logs import parted_logs
+from kafka_ferry.runs.provenance.diverged_logs import diverged_logs
 from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 
 Gone = Literal[
@@ -43,7 +43,7 @@ class CopiedLogs:
         remote_ids: of the remote topics, by name, as far as they may be described.
         deleted: the remote topics that the target does not have.
         known: the *target* partitions with a position.
-        parted: by source partition, where its log parts from what was copied, below the position; -1 where that is
+        diverged: by source partition, where its log parts from what was copied, below the position; -1 where that is
             unknown. What the source has from there on is not copied, though its log may end at the position.
         cut: the *target* partitions that no longer have their last record.
         marks: as of ``LedgerTable.marks``.
@@ -54,7 +54,7 @@ class CopiedLogs:
     remote_ids: Mapping[str, str]
     deleted: Container[str]
     known: Mapping[TopicPartition, Position]
-    parted: Mapping[TopicPartition, int]
+    diverged: Mapping[TopicPartition, int]
     cut: Container[TopicPartition]
     marks: Mapping[str, Mark]
     released: Collection[str]
@@ -96,7 +96,7 @@ class CopiedLogs:
             remote_ids,
             target.unknown(remote_names.values() - remote_ids.keys()),
             known,
-            parted_logs(flow, ledger, copied, remote_names, remote_topics),
+            diverged_logs(flow, ledger, copied, remote_names, remote_topics),
             lost_ends(flow, target, ledger, remote_topics.values()),
             ledger.marks(),
             ledger.released_topics(),
@@ -112,8 +112,8 @@ class CopiedLogs:
             return gone
         if remote in self.cut:
             return "copy truncated"
-        if source in self.parted:
-            return "source truncated" if self.parted[source] >= 0 else "source replaced"
+        if source in self.diverged:
+            return "source truncated" if self.diverged[source] >= 0 else "source replaced"
         return ""
 
     def _gone_topic(self, topic: str, remote: TopicPartition) -> Gone:

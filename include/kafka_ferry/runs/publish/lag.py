@@ -257,7 +257,7 @@ def _rows(
             gone = "ledger gone"
         is_gone = gone not in {"", "source truncated"}
         if gone == "source truncated":
-            begin = logs.parted[tp]
+            begin = logs.diverged[tp]
         row = Lag(
             tp.topic,
             tp.partition,

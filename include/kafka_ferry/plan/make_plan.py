@@ -110,16 +110,8 @@ def make_plan(
     copied = [choice.topic for choice in choices]
     steps += idle_rule_changes(flow, copied, ranges, state.ledger.rules)
     sizes = tuple(estimates(state.source.logs, ranges))
-    return Plan(
-        flow=flow.name,
-        run=run,
-        at=at,
-        source_cluster_id=state.source.cluster_id,
-        target_cluster_id=state.target.cluster_id,
-        ledger_end=state.positions.ledger_end,
-        file=flow.short_file,
-        isolation_level=flow.isolation_level,
-        options=options,
+    return replace(
+        empty_plan(flow, state, run=run, at=at, options=options),
         ranges=ranges,
         shards=shards_of(flow, ranges, sizes),
         estimates=sizes,
@@ -141,6 +133,21 @@ def make_plan(
         remarks=replace(
             _remarks(steps), risks=tuple(risks(flow, state.source, choices, ranges, at))
         ),
+    )
+
+
+def empty_plan(flow: Flow, state: ClusterState, *, run: str, at: int, options: RunOptions) -> Plan:
+    """A plan to do nothing; arguments as of ``make_plan``."""
+    return Plan(
+        flow=flow.name,
+        run=run,
+        at=at,
+        source_cluster_id=state.source.cluster_id,
+        target_cluster_id=state.target.cluster_id,
+        ledger_end=state.positions.ledger_end,
+        file=flow.short_file,
+        isolation_level=flow.isolation_level,
+        options=options,
     )
 
 

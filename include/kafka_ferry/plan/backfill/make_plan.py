@@ -17,7 +17,7 @@ from kafka_ferry.model.remarks import Note, PlanRemarks
 from kafka_ferry.model.run_options import ORDINARY, RunOptions
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.backfill.topic_backfill import TopicBackfill, WindowFacts
-from kafka_ferry.plan.make_plan import make_plan
+from kafka_ferry.plan.make_plan import empty_plan, make_plan
 from kafka_ferry.plan.offsets.start_offsets import begins_at_end
 from kafka_ferry.plan.schedule.estimates import estimates
 from kafka_ferry.plan.schedule.priority import with_expiries
@@ -62,15 +62,8 @@ def plan_backfill(
     touched = {range_.topic for range_ in (*ranges, *pins)}
     remote = {choice.remote_topic for choice in ordinary.choices if choice.topic in touched}
     sizes = tuple(estimates(state.source.logs, ranges))
-    return Plan(
-        flow=flow.name,
-        run=run,
-        at=at,
-        source_cluster_id=state.source.cluster_id,
-        target_cluster_id=state.target.cluster_id,
-        ledger_end=state.positions.ledger_end,
-        file=flow.short_file,
-        options=options,
+    return replace(
+        empty_plan(flow, state, run=run, at=at, options=options),
         ranges=with_expiries(flow, state.source, ranges, at),
         pins=pins,
         rules=tuple(rule_changes(flow, ranges, state.ledger.rules)),

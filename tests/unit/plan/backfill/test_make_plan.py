@@ -111,6 +111,11 @@ def test_a_group_that_the_source_lacks_is_noted_where_groups_are_moved() -> None
     assert "groups" not in str(backfill(state, flow).remarks.notes)
 
 
+def test_a_backfill_copies_by_the_isolation_level_of_the_flow() -> None:
+    plan = backfill(copied(), a_flow(isolation_level="read_uncommitted"))
+    assert (len(plan.ranges), plan.isolation_level) == (1, "read_uncommitted")
+
+
 def test_what_is_settled_travels_with_the_range_clipped_to_it() -> None:
     plan = backfill(copied(), settled={SOURCE: [Settled(15, 40, 1_500, 9_999)]})
     assert plan.ranges[0].backfill == Backfill(1_000, 2_000, 7, (Settled(15, 30, 1_500, 2_000),))

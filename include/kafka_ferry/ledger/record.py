@@ -299,18 +299,19 @@ class SetAsideEntry(_Entry):
 CopyingEntry = TransactionEntry | BackfillEntry
 """The entry of any flow's transaction: its ranges are on the target."""
 
-Entry = (
+StepEntry = (
     AppliedEntry
-    | BackfillEntry
     | FilesEntry
     | GroupsEntry
     | OwnershipEntry
     | ReleaseEntry
     | RunEntry
     | SetAsideEntry
-    | TransactionEntry
     | VerificationEntry
 )
+"""What a step of a run or a command appends, in a transaction of its own."""
+
+Entry = CopyingEntry | StepEntry
 _ENTRY: Final[TypeAdapter[Entry]] = TypeAdapter(Annotated[Entry, Field(discriminator="type")])
 
 

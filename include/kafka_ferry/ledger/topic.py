@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from kafka_ferry.batches import Batch, BatchHeader, each_record, key_value_of, single_record
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.ledger.record import (
-    AppliedEntry,
     Entry,
-    FilesEntry,
-    GroupsEntry,
     LedgerError,
     OwnershipEntry,
-    ReleaseEntry,
     RunEntry,
     SetAsideEntry,
-    VerificationEntry,
+    StepEntry,
     content_digest,
     decode,
     encode,
@@ -42,16 +38,6 @@ _LOST: Final = (
     "Set cleanup.policy=delete, retention.ms=-1 and retention.bytes=-1 on the topic, and find out who has changed "
     "them or deleted records. What the ledger has lost can be proved no more: delete the topic, give the copies "
     "up with `ferry repair`, and the next run copies what the source still has."
-)
-_OfRun: TypeAlias = (
-    AppliedEntry
-    | FilesEntry
-    | GroupsEntry
-    | OwnershipEntry
-    | ReleaseEntry
-    | RunEntry
-    | SetAsideEntry
-    | VerificationEntry
 )
 _SET_ASIDE: Final = b'"set-aside"'
 # Of copied ranges, and of verifications: an entry of another type has no field of this name.
@@ -235,7 +221,7 @@ def _values(batch: Batch, ledger: TopicPartition, alias: str) -> Iterator[tuple[
             yield record[0], key_value_of(record[3])[1]
 
 
-def append_entry(flow: Flow, entry: _OfRun) -> None:
+def append_entry(flow: Flow, entry: StepEntry) -> None:
     """Append ``entry`` to the ledger, in a transaction of its own.
 
     Two runs of a flow may do so at the same time, such as a backfill and a scheduled run. An entry may be

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.groups.moves import GroupMoves
@@ -12,7 +12,7 @@ from kafka_ferry.report.offsets_picture import Picture, picture
 from kafka_ferry.report.run_report import RunProblems, RunReport
 from kafka_ferry.report.templates import template
 from kafka_ferry.verify import Verdict
-from kafka_ferry.verify.checks import Check, Row, decisive
+from kafka_ferry.verify.checks import unproved_rows
 from kafka_ferry.verify.counts import count
 
 _GROUPS_ASTRAY: Final = "The copy is verified, but not its groups' offsets"
@@ -23,8 +23,9 @@ def render(report: RunReport) -> str:
     proof = report.proof
     verdict = proof.verdict or Verdict(success=False)
     check_sentences = {sentence for check in verdict.expectations for sentence in check.sentences}
-    off_partitions = _off(decisive("partitions", proof.verdict), proof.partitions)
-    off_ranges = _off(decisive("ranges", proof.verdict), proof.ranges)
+    # Listed first.
+    off_partitions = frozenset(unproved_rows("partitions", proof.verdict, proof.partitions))
+    off_ranges = frozenset(unproved_rows("ranges", proof.verdict, proof.ranges))
     groups = report.groups or GroupMoves(report.times.finished_at)
     return template("page.html.j2").render(
         report=report,
@@ -121,8 +122,3 @@ def _differences(report: RunReport) -> Iterator[str]:
     rewound = report.proof.rewound(report.run)
     if rewound:
         yield f"the source has lost {count(rewound, 'offset')} that had been copied"
-
-
-def _off(checks: Collection[Check[Any]], rows: Iterable[Row]) -> frozenset[Row]:
-    """The rows for which a check is not true: they are listed first."""
-    return frozenset(row for row in rows if not all(check.holds(row) for check in checks))

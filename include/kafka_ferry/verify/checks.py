@@ -505,3 +505,14 @@ def decisive(
         for check in suite.checks
         if suite.severities(judged)[check.key] == "critical"
     )
+
+
+def unproved_rows(
+    table: Table,
+    verdict: Verdict | None,
+    rows: Iterable[Row],
+    suites: Iterable[Suite[Any]] = (RANGES, WARNINGS, PARTITIONS),
+) -> list[Row]:
+    """The rows of a table of which a check is not true that fails a run; arguments as of ``decisive``."""
+    checks = decisive(table, verdict, suites)
+    return [row for row in rows if not all(check.holds(row) for check in checks)]

@@ -340,6 +340,11 @@ class PartitionRow(Flat):
     replaced: int = 0
 
     @property
+    def target(self) -> TopicPartition:
+        """The partition on the target."""
+        return TopicPartition(self.remote_topic, self.partition)
+
+    @property
     def uncovered(self) -> int:
         """Planned offsets before the first and after the last range."""
         start, end = self.coverage.covered_start, self.coverage.covered_end
@@ -348,7 +353,7 @@ class PartitionRow(Flat):
 
     def __str__(self) -> str:
         if not self.topic:
-            return f"{TopicPartition(self.remote_topic, self.partition)} on the target"
+            return f"{self.target} on the target"
         start, end = self.coverage.covered_start, self.coverage.covered_end
         if start == end and self.planned_start != UNKNOWN:
             start, end = self.planned_start, self.planned_end

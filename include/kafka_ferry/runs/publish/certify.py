@@ -33,6 +33,7 @@ from kafka_ferry.runs.state.certificate_files import (
 )
 from kafka_ferry.runs.state.file_digests import digest_of, signed_digests, signed_files
 from kafka_ferry.runs.state.one_file import selection_of
+from kafka_ferry.verify.rows import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -268,7 +269,7 @@ def _transforms(run: RunContext, rows: Sequence[RangeRow]) -> dict[str, str]:
 
     A rule names secrets and holds none. What a rule said that the flow's file no longer has is not known.
     """
-    keys = {(row.ledger.ledger_offset, row.topic, row.partition, row.start) for row in rows}
+    keys = set(map(key_of, rows))
     offsets = [offset for offset, *_ in keys]
     # By the topic: others may be able to write to the table in the state folder.
     entries = run.ledger.ranges_in_topic(min(offsets), max(offsets) + 1)

@@ -10,11 +10,10 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.plan import read_plan
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import RECONCILIATION, Reconciliation, RunFolder
-from kafka_ferry.verify.checks import decisive
+from kafka_ferry.verify.checks import decisive, unproved_rows
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.verify import PartitionRow, RangeRow
     from kafka_ferry.verify.verdict import ExpectationResult
 
 
@@ -56,15 +55,10 @@ class NewestVerification:
 
     def unproved(self) -> set[TopicPartition]:
         """The *target* partitions of which a check is not true that failed it."""
-        verdict = self.reconciliation.verdict
-        rows: list[RangeRow | PartitionRow] = []
-        for row in self.reconciliation.ranges:
-            if not all(check.holds(row) for check in decisive("ranges", verdict)):
-                rows.append(row)
-        for partition in self.reconciliation.partitions:
-            if not all(check.holds(partition) for check in decisive("partitions", verdict)):
-                rows.append(partition)
-        return {TopicPartition(row.remote_topic, row.partition) for row in rows}
+        found = self.reconciliation
+        off = {row.target for row in unproved_rows("ranges", found.verdict, found.ranges)}
+        partitions = unproved_rows("partitions", found.verdict, found.partitions)
+        return off | {row.target for row in partitions}
 
 
 def newest_verification(flow: Flow) -> NewestVerification | None:

@@ -61,7 +61,7 @@ def _epoch_position(
     row: PartitionRow, positions: Mapping[TopicPartition, Position]
 ) -> Position | None:
     """The position of a row, if it is of the partition's newest incarnation and its leader epoch is known."""
-    position = positions.get(TopicPartition(row.remote_topic, row.partition))
+    position = positions.get(row.target)
     is_known = position and position.offset == row.position and position.leader_epoch >= 0
     return position if is_known else None
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kafka_ferry.ledger.queries.counts import counts_by_topic
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.verify.checks import Check, decisive
+from kafka_ferry.verify.checks import unproved_rows
 from kafka_ferry.verify.topics import TOPICS
 
 if TYPE_CHECKING:
@@ -135,23 +135,14 @@ def _spoils_all(expectation: ExpectationResult) -> bool:
 
 def _off(plan: Plan, rows: Rows) -> set[TopicPartition]:
     """The target's partitions that are not proved to hold what they should."""
-    off = {
-        row.target for row in rows.ranges if not _all_hold(decisive("ranges", rows.verdict), row)
-    }
-    of_partitions, verified = decisive("partitions", rows.verdict), set()
-    for row in rows.partitions:
-        target = TopicPartition(row.remote_topic, row.partition)
-        verified.add(target)
-        if not _all_hold(of_partitions, row):
-            off.add(target)
-    return off | ({range_.target for range_ in plan.ranges} - verified)
+    planned = {range_.target for range_ in plan.ranges}
+    off = planned - {row.target for row in rows.partitions}
+    off |= {row.target for row in unproved_rows("ranges", rows.verdict, rows.ranges)}
+    return off | {row.target for row in unproved_rows("partitions", rows.verdict, rows.partitions)}
 
 
 def _topics_off(rows: Rows) -> set[str]:
     """The remote topics that are not those that were copied into, or that nobody could look at."""
-    checks = decisive("topics", rows.verdict, (TOPICS,))
-    return {row.remote_topic for row in rows.topics if not _all_hold(checks, row)}
-
-
-def _all_hold(checks: Iterable[Check[Any]], row: RangeRow | PartitionRow | TopicRow) -> bool:
-    return all(check.holds(row) for check in checks)
+    return {
+        row.remote_topic for row in unproved_rows("topics", rows.verdict, rows.topics, (TOPICS,))
+    }

@@ -12,7 +12,7 @@ from kafka_ferry.batches.rule_counts import RuleUse, uses_of
 from kafka_ferry.clock import moment_text
 from kafka_ferry.flat import Flat
 from kafka_ferry.groups.moves import GroupMoves
-from kafka_ferry.model import OffsetsChoice, Refusal, TopicPartition, Window
+from kafka_ferry.model import OffsetsChoice, Refusal, Window
 from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.report.measures import NOT_MEASURED, Measures
 from kafka_ferry.report.offsets import OffsetsBar, OffsetsRow
@@ -278,7 +278,7 @@ class RunProof:
     def uncommitted(self) -> tuple[str, ...]:
         """The partitions with records that the ledger does not have yet, a sentence each."""
         return tuple(
-            f"{TopicPartition(row.topic, row.partition)}: {row.log.uncommitted:,} on {row.remote_topic}, "
+            f"{row.source}: {row.log.uncommitted:,} on {row.remote_topic}, "
             f"from offset {row.coverage.covered_end} on."
             for row in self.partitions
             if row.log.uncommitted

@@ -340,6 +340,11 @@ class PartitionRow(Flat):
     replaced: int = 0
 
     @property
+    def source(self) -> TopicPartition:
+        """The partition on the source."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
     def target(self) -> TopicPartition:
         """The partition on the target."""
         return TopicPartition(self.remote_topic, self.partition)
@@ -357,4 +362,4 @@ class PartitionRow(Flat):
         start, end = self.coverage.covered_start, self.coverage.covered_end
         if start == end and self.planned_start != UNKNOWN:
             start, end = self.planned_start, self.planned_end
-        return f"{TopicPartition(self.topic, self.partition)} [{start}, {end})"
+        return f"{self.source} [{start}, {end})"

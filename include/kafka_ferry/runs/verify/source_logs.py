@@ -39,7 +39,7 @@ def add_replaced(
     at = {
         row: epoch_position for row in rows if (epoch_position := _epoch_position(row, positions))
     }
-    epochs = {_source(row): position.leader_epoch for row, position in at.items()}
+    epochs = {row.source: position.leader_epoch for row, position in at.items()}
     if not epochs:
         return list(rows)
     try:
@@ -51,7 +51,7 @@ def add_replaced(
     replaced = {
         row: max(1, position.offset - epoch_end.end)
         for row, position in at.items()
-        if (epoch_end := ends.get(_source(row)))
+        if (epoch_end := ends.get(row.source))
         and (epoch_end.epoch != position.leader_epoch or epoch_end.end < position.offset)
     }
     return [replace(row, replaced=replaced.get(row, 0)) for row in rows]
@@ -64,7 +64,3 @@ def _epoch_position(
     position = positions.get(row.target)
     is_known = position and position.offset == row.position and position.leader_epoch >= 0
     return position if is_known else None
-
-
-def _source(row: PartitionRow) -> TopicPartition:
-    return TopicPartition(row.topic, row.partition)

@@ -157,7 +157,7 @@ class ClusterControl:
     def log_bounds(
         self,
         topics: Iterable[Topic],
-        isolation: IsolationLevelName = "read_committed",
+        isolation: IsolationLevelName,
         *,
         wait_s: float = 0.0,
     ) -> dict[TopicPartition, LogBounds]:

@@ -245,7 +245,9 @@ def is_settled(cluster: Cluster, ledger: str) -> bool:
     """
     control = ClusterControl(cluster)
     topics = [Topic(name, topic_id, 1) for name, topic_id in control.topic_ids([ledger]).items()]
-    return control.log_bounds(topics) == control.log_bounds(topics, "read_uncommitted")
+    return control.log_bounds(topics, "read_committed") == control.log_bounds(
+        topics, "read_uncommitted"
+    )
 
 
 def require_settled(cluster: Cluster, ledger: str, before: int | None = None) -> None:
@@ -270,7 +272,7 @@ def require_settled(cluster: Cluster, ledger: str, before: int | None = None) ->
     wanted = {tp: bounds.end if before is None else before for tp, bounds in written.items()}
 
     def ask() -> None:
-        shown = control.log_bounds(topics)
+        shown = control.log_bounds(topics, "read_committed")
         if any(shown[tp].end < end for tp, end in wanted.items()):
             raise HiddenLedger(
                 f"An open transaction hides the newest records of {ledger}.",

@@ -334,7 +334,9 @@ def _source(flow: Flow) -> _Source:
     for error in (refused[name] for name in sorted(meant & refused.keys())):
         raise error
     topics = {name: topic for name, topic in topics.items() if name in meant}
-    bounds = source.log_bounds(topics.values(), wait_s=flow.partition_wait_ms / 1000)
+    bounds = source.log_bounds(
+        topics.values(), flow.isolation_level, wait_s=flow.partition_wait_ms / 1000
+    )
     ids = {name: topic.topic_id for name, topic in topics.items()}
     branches = Branches.of(flow.source, run.ledger, ids)
     gone = sorted(names.keys() - topics.keys())

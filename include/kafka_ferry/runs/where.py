@@ -149,7 +149,8 @@ def deleted_before(flow: Flow, source: TopicPartition) -> int | None:
     """Where the log of a partition starts on the source now; None where the source does not say it."""
     control = ClusterControl(flow.source)
     try:
-        log = control.log_bounds(control.topics([source.topic]).values()).get(source)
+        topics = control.topics([source.topic]).values()
+        log = control.log_bounds(topics, flow.isolation_level).get(source)
     except FerryError:
         return None
     return log.start if log else None

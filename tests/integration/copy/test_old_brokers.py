@@ -340,7 +340,8 @@ def test_the_data_planes_connections_do_what_librdkafka_does(
     assert group in wire.group_names()
     topics = librdkafka.topics([topic])
     assert wire.topics([topic]) == topics
-    assert wire.log_bounds(topics.values()) == librdkafka.log_bounds(topics.values())
+    committed = topics.values(), "read_committed"
+    assert wire.log_bounds(*committed) == librdkafka.log_bounds(*committed)
     change = {topic: [ConfigChange(topic, topic, "retention.ms", "2000000", "1000000")]}
     refused, theirs = wire.alter_configs(change), librdkafka.alter_configs(change)
     assert refused.keys() == theirs.keys()

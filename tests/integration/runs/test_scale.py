@@ -127,7 +127,7 @@ def test_positions_that_fit_into_no_batch_of_a_broker_are_committed_and_restored
     plan = plan_now(flow)
     # Until so many new partitions have leaders, a busy machine may take longer than a writer waits.
     remote_topics = ClusterControl(flow.target).topics([remote(flow, topic)])
-    ClusterControl(flow.target).log_bounds(remote_topics.values(), wait_s=300)
+    ClusterControl(flow.target).log_bounds(remote_topics.values(), "read_committed", wait_s=300)
     assert failures(copy_planned(flow, plan)) == []
     assert len(read_positions(flow.target, flow.name)) == count
 

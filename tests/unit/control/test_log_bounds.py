@@ -58,7 +58,7 @@ def test_a_partition_that_one_answer_does_not_know_is_asked_for_again(
     monkeypatch.setattr(ClusterControl, "_refresh_leaders", lambda _: None)
     control = ClusterControl.__new__(ClusterControl)
 
-    found = control.log_bounds([Topic("t", "id", 3)], wait_s=60)
+    found = control.log_bounds([Topic("t", "id", 3)], "read_committed", wait_s=60)
 
     assert found == {FIRST: first, SECOND: second}
     assert next(answers, None) is None

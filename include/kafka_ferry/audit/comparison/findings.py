@@ -12,8 +12,6 @@ the source. ``reordered``: the target has it at another place in the order. ``al
 another key, value, headers, timestamp or partition. ``foreign``: the target has it, the source does not."""
 
 KINDS: Final[tuple[FindingKind, ...]] = get_args(FindingKind)
-ASPECTS: Final = ("key", "value", "headers", "timestamp", "partition")
-"""What may be altered about a record, in the order in which it is told."""
 NO_OFFSET: Final = -1
 
 
@@ -48,7 +46,7 @@ class Finding:
         source_offset: the first one's offset on the source; -1 if the source has none of them.
         target_offset: the first one's offset on the target; -1 if the target has none of them.
         records: how many they are. On a side that has them, their offsets are consecutive.
-        what: the altered aspects, of ``ASPECTS``.
+        what: the altered aspects: ``key``, ``value``, ``headers``, ``timestamp``, ``partition``.
     """
 
     kind: FindingKind

@@ -24,7 +24,7 @@ def foreign_records(
     """Which of ``topics``, none of them known to the flow, hold records; and which cannot be read."""
     if not topics:
         return frozenset(), {}
-    bounds = target.log_bounds(topics, wait_s=flow.partition_wait_ms / 1000)
+    bounds = target.log_bounds(topics, "read_committed", wait_s=flow.partition_wait_ms / 1000)
     foreign, unreadable = set[str](), dict[str, str]()
     with connect(flow.target) as cluster:
         for tp, log in bounds.items():
@@ -54,7 +54,7 @@ def hidden_copies(target: ClusterControl, ledger: LedgerTable) -> frozenset[Topi
     readable, _ = target.readable_topics({tp.topic for tp in copied})
     topics = readable.values()
     written = target.log_bounds(topics, "read_uncommitted")
-    shown = target.log_bounds(topics)
+    shown = target.log_bounds(topics, "read_committed")
     return frozenset(
         tp for tp in copied & written.keys() & shown.keys() if shown[tp].end < written[tp].end
     )

@@ -119,7 +119,7 @@ def hidden_ends(
     Arguments and errors as of ``log_ends``.
     """
     ends, known_topics = _known_ends(flow, ledger, topics)
-    shown = target.log_bounds(known_topics)
+    shown = target.log_bounds(known_topics, "read_committed")
     short = {tp for tp, log in shown.items() if tp in ends and log.end < ends[tp].offset}
     names = {tp.topic for tp in short}
     written = target.log_bounds(

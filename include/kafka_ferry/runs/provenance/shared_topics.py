@@ -75,7 +75,9 @@ def with_others(
     target = ClusterControl(flow.target)
     ledgers = [name for name in target.topic_names() if is_ledger_topic(name)]
     # What other flows copy meanwhile is after these ends, and is proved by them.
-    ends = target.log_bounds([topics[name] for name in {tp.topic for tp in shared}])
+    ends = target.log_bounds(
+        [topics[name] for name in {tp.topic for tp in shared}], "read_committed"
+    )
     for _ in range(_TRIES):
         other_claims = _claims_of_others(flow, ledgers, shared, topics, since - _EARLIER_MS, known)
         combined = {

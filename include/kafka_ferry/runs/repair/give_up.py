@@ -237,7 +237,8 @@ class Repair:
         if copy.remote is None:
             return []
         copied = self._copied(copy.remote)
-        sources = ClusterControl(self._flow.source).log_bounds([copy.source] if copy.source else [])
+        here = [copy.source] if copy.source else []
+        sources = ClusterControl(self._flow.source).log_bounds(here, self._flow.isolation_level)
         states = []
         for number in range(copy.remote.partitions):
             target, source = (

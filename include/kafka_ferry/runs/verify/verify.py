@@ -366,6 +366,7 @@ def _partition_rows(
         recounted.recounts,
         target.log_bounds(
             (due.topics[name] for name in preserved & due.topics.keys()),
+            "read_committed",
             wait_s=flow.partition_wait_ms / 1000,
         ),
         verified,

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -29,6 +30,7 @@ from kafka_ferry.control.topic_records import NewRecord, append_records
 from kafka_ferry.errors import ConfigError, FerryError
 from kafka_ferry.model import RunOptions, TopicPartition, Window
 from kafka_ferry.runs import Repair, Run
+from kafka_ferry.runs.certificate_export import export_certificates
 from kafka_ferry.runs.certificates import ReadBack, faults_of, find_certificates, read_back
 from kafka_ferry.runs.mirror.mirror import Copying
 from kafka_ferry.runs.publish import certify as certify_module
@@ -161,7 +163,7 @@ def test_a_certificate_names_who_approved_the_plan(flow: Flow, primary: KafkaClu
 
 
 def test_a_certificate_has_the_isolation_level_that_was_copied_by_and_not_the_files(
-    flow: Flow, primary: KafkaCluster
+    flow: Flow, folder: Path, primary: KafkaCluster
 ) -> None:
     changed = flow.model_copy(update={"isolation_level": "read_uncommitted"})
     (topic,) = flow.topics
@@ -179,6 +181,16 @@ def test_a_certificate_has_the_isolation_level_that_was_copied_by_and_not_the_fi
     levels = [it.header.rules["isolation.level"] for it in find_certificates(flow).all]
 
     assert levels == ["read_committed, read_uncommitted", "read_uncommitted"]
+    producer = Producer({"bootstrap.servers": primary.bootstrap, "transactional.id": topic})
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce(topic, b"open", partition=0)
+    producer.flush()
+    window, pem = Window(now_ms() - 600_000, now_ms() + 60_000), folder / "public.pem"
+    key = public_key(pem.read_bytes(), str(pem))
+    export = export_certificates(changed, window, folder / "export", key, pem.read_bytes())
+    producer.abort_transaction()
+    assert [span.source for span in export.missing] == [TopicPartition(topic, 0)]
 
 
 def test_the_chain_goes_on_from_the_target_where_the_state_folder_is_lost_and_the_other_way_round(

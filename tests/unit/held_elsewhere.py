@@ -103,7 +103,7 @@ HELD_BY: Final[dict[str, str]] = {
     "runs/provenance: heartbeats; "
     "wire/transactions: exclusive_writer",
     "integration/topologies/test_failover.py": "cli/commands: failback failover; "
-    "runs/failover: failback failover last_known unread_partitions; runs/sync_groups: home_routes; "
+    "runs/failover: failback failover last_known; runs/sync_groups: home_routes; "
     "wire/partitions: first_record",
     "integration/sync_groups/test_groups.py": "runs/sync_groups: commit_offsets delete_offsets "
     "group_states offset_routes stale_offsets sync",
@@ -115,7 +115,7 @@ HELD_BY: Final[dict[str, str]] = {
     f"{AIRFLOW}/monitoring: metrics",
     "integration/situations/test_lag.py": "runs/publish: copied_logs",
     "unit/runs/failover/test_unread_letters.py": "runs/failover: readers",
-    "integration/situations/test_source.py": "runs/plan: diverged; runs/provenance: diverged_epochs",
+    "integration/situations/test_source.py": "runs/provenance: diverged_epochs",
     "integration/situations/test_log_ends.py": "runs/provenance: log_ends log_mismatches own_producers; "
     "wire/partitions: marker_writers",
     "integration/situations/test_target.py": "runs/sync_topics: other_ledgers",
@@ -143,7 +143,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/situations/test_writers.py": "copy/target: claims ledger_recovery",
     "integration/topologies/test_takeover_from_mirrormaker.py": "cli/commands: takeover; "
     "model: takeover; runs/takeover: align hand_back liveness mirrored_offsets "
-    "record_digests takeover",
+    "record_digests takeover; runs/provenance: connect_positions",
     "integration/sync_topics/test_topic_configs.py": "runs/sync_topics: apply config_failures "
     "siblings topic_configs",
     "integration/copy/test_topic_records.py": "control: topic_records wire_records",

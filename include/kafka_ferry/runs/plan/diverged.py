@@ -2,25 +2,26 @@
 
 An unclean leader election shows in the leader epochs. A cluster that was restored from a backup counts its epochs
 from there on once more, and may hold other records at the same offsets in the same epochs. So the record that was
-copied last is compared too: that of the partition that was copied last, since what a backup lacks is the newest, and
-those of a sample of the partitions with something new. A topic that was recreated on brokers before 2.8, which give
-topics no ids, shows in nothing else, and may have just as many records: of each one of these a partition is compared
-in any case.
+copied last is compared too: by a plan that of the partition that was copied last, since what a backup lacks is the
+newest, and those of a sample of the partitions with something new; of all partitions once one is another log. A topic
+that was recreated on brokers before 2.8, which give topics no ids, shows in nothing else, and may have just as many
+records: of each one of these a partition is compared in any case.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Container, Mapping
+import time
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_ferry.batches import MalformedBatch, each_record
 from kafka_ferry.batches.record_format.content import Content, read_content
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger.queries.last_records import LastRecord, last_records, newest_records
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.removals import first_of
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.provenance.diverged_epochs import Copied, diverged_epochs
 from kafka_ferry.wire import connect
@@ -34,13 +35,26 @@ if TYPE_CHECKING:
     from kafka_ferry.model import LogBounds, Position, Topic
     from kafka_ferry.wire import WireCluster
 
-log = logging.getLogger(__name__)
-
 _MOST_PARTITIONS: Final = 16
 _MOST_TOPICS: Final = 200
-# A plan does not wait for what is only a sample.
+_SHOWN: Final = 10
+# So long records are compared where nothing says that a log is another one, and where one is.
 _WAIT_S: Final = 5.0
+_LONG_WAIT_S: Final = 30.0
 _MARKER: Final = (0, Content(None, None))
+_Newest = tuple[int, "CopiedPartition"]
+
+
+class PartedLogs(NamedTuple):
+    """Where the source's logs part from those that were copied.
+
+    Attributes:
+        offsets: by *source* partition, -1 where they do part and that is unknown.
+        unknown: what could not be found out, a sentence each.
+    """
+
+    offsets: dict[TopicPartition, int]
+    unknown: tuple[str, ...] = ()
 
 
 def diverged_logs(
@@ -51,8 +65,8 @@ def diverged_logs(
     remote_names: Mapping[str, str],
     remote_topics: Mapping[str, Topic],
     positions: Mapping[TopicPartition, Position],
-) -> tuple[dict[TopicPartition, int], tuple[str, ...]]:
-    """Where the source's logs part from those that were copied.
+) -> PartedLogs:
+    """Where the source's logs part from those that were copied, by a sample unless one does.
 
     Args:
         flow: the flow.
@@ -62,10 +76,6 @@ def diverged_logs(
         remote_names: their names on the target.
         remote_topics: the topics there.
         positions: the flow's positions, by *target* partition.
-
-    Returns:
-        The offsets by *source* partition, -1 where they do part and that is unknown; and what could not be found
-        out, a sentence each.
 
     Raises:
         FerryError: if the source does not say where its epochs end.
@@ -86,9 +96,10 @@ def diverged_logs(
         and remote_names[tp.topic] in remote_topics
         and tp.partition < remote_topics[remote_names[tp.topic]].partitions
     }
+    newest = _newest(ledger, doubtful, remote_names)
     grown = {tp for tp, position in doubtful.items() if bounds[tp].end > position.offset}
-    replaced, unknown = _by_last_records(flow, ledger, doubtful, grown, remote_names)
-    return found | dict.fromkeys(replaced, -1), unknown
+    sample = newest if found else _sample(newest, grown)
+    return _by_last_records(flow, ledger, newest, sample, found)
 
 
 def parted_logs(
@@ -97,8 +108,8 @@ def parted_logs(
     copied: Copied,
     remote_names: Mapping[str, str],
     remote_topics: Container[str],
-) -> dict[TopicPartition, int]:
-    """As ``diverged_logs``, by a sample of all partitions; what cannot be found out is not named.
+) -> PartedLogs:
+    """As ``diverged_logs``, by all partitions.
 
     Args:
         flow: the flow.
@@ -113,53 +124,109 @@ def parted_logs(
         for tp, position in copied.items()
         if tp not in found and remote_names[tp.topic] in remote_topics
     }
-    replaced, _ = _by_last_records(flow, ledger, doubtful, doubtful.keys(), remote_names)
-    return found | dict.fromkeys(replaced, -1)
+    newest = _newest(ledger, doubtful, remote_names)
+    return _by_last_records(flow, ledger, newest, newest, found)
 
 
 def _by_last_records(
     flow: Flow,
     ledger: LedgerTable,
-    copied: Copied,
-    grown: Container[TopicPartition],
-    remote_names: Mapping[str, str],
-) -> tuple[list[TopicPartition], tuple[str, ...]]:
-    """The partitions whose last copied record is another one on the source by now, and what is unknown."""
-    last = _last_records(ledger, copied, grown, remote_names)
+    newest: Sequence[_Newest],
+    sample: Collection[_Newest],
+    found: dict[TopicPartition, int],
+) -> PartedLogs:
+    """``found``, and the partitions whose last copied record is another one on the source by now.
+
+    Args:
+        flow: the flow.
+        ledger: its ledger, projected.
+        newest: the newest ranges with records, the newest one first.
+        sample: those that are to be looked at, whatever the others are.
+        found: where logs part by their leader epochs.
+    """
+    wait_s = _LONG_WAIT_S if found else _WAIT_S
+    replaced, left, why = _compare(flow, last_records(ledger, set(sample)), wait_s)
+    rest = set(newest) - set(sample)
+    if replaced and (rest or left):
+        # What a backup lacks, it lacks in any partition.
+        rest |= {one for one in newest if one[1].source in left}
+        more, left, why = _compare(flow, last_records(ledger, rest), _LONG_WAIT_S)
+        replaced += more
+    return PartedLogs(found | dict.fromkeys(replaced, -1), tuple(_unknown(flow, left, why)))
+
+
+def _unknown(flow: Flow, left: Collection[TopicPartition], why: str) -> Iterable[str]:
+    if left:
+        names = first_of(sorted(map(str, left)), _SHOWN)
+        yield (
+            f"Whether {flow.source.alias} still holds the records that were copied last is unknown of {names}: "
+            f"{why or 'there was no time to look at more.'}"
+        )
+
+
+def _compare(
+    flow: Flow, last: Sequence[LastRecord], wait_s: float
+) -> tuple[list[TopicPartition], set[TopicPartition], str]:
+    """The partitions where ``last`` are other records on the source by now, those that were not looked at, and why."""
+    replaced: list[TopicPartition] = []
+    left, why = {it.source for it in last}, ""
     if not last:
-        return [], ()
+        return replaced, left, why
+    until = time.monotonic() + wait_s
     try:
         with (
-            retry_for(_WAIT_S),
+            retry_for(min(wait_s, _WAIT_S)),
             connect(flow.source) as source,
             connect(flow.target) as target,
         ):
-            logs = retry(lambda: partition_logs(source, (it.source for it in last)))
-            copies = retry(lambda: partition_logs(target, (it.target for it in last)))
-            found = []
+            logs = _led_logs(source, [it.source for it in last])
+            copies = _led_logs(target, [it.target for it in last])
             for it in last:
-                record = _record(source, logs[it.source], it.offset)
-                copy = record and _record(target, copies[it.target], it.target_offset)
-                # What either log no longer holds says nothing.
-                if copy and record != copy:
-                    found.append(it.source)
-    except (FerryError, MalformedBatch) as error:
-        return [], (
-            f"Whether {flow.source.alias} still holds the records that were copied last is unknown: {error}",
-        )
-    return found, ()
+                if it.source not in logs or it.target not in copies:
+                    why = why or f"{it.source} has no leader."
+                    continue
+                if time.monotonic() > until:
+                    break
+                try:
+                    if _is_replaced(source, target, logs[it.source], copies[it.target], it):
+                        replaced.append(it.source)
+                    left.discard(it.source)
+                except (FerryError, MalformedBatch) as error:
+                    why = why or str(error)
+    except FerryError as error:
+        why = str(error)
+    return replaced, left, why
 
 
-def _last_records(
-    ledger: LedgerTable,
-    copied: Copied,
-    grown: Container[TopicPartition],
-    remote_names: Mapping[str, str],
-) -> list[LastRecord]:
-    """The last records of a sample of the partitions, as far as they were copied as they are.
+def _led_logs(
+    cluster: WireCluster, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, PartitionLog]:
+    """The logs of the partitions that have a leader."""
+    leaders = retry(lambda: cluster.leaders(partitions))
+    led = [tp for tp, leader in leaders.items() if leader.node >= 0]
+    return retry(lambda: partition_logs(cluster, led))
 
-    They are the newest one, and the newest of ``grown``.
-    """
+
+def _is_replaced(
+    source: WireCluster,
+    target: WireCluster,
+    log: PartitionLog,
+    copy_log: PartitionLog,
+    last: LastRecord,
+) -> bool:
+    """Whether the source has another record where the last one was; what either log no longer holds says nothing."""
+    record = _record(source, log, last.offset)
+    copy = record and _record(target, copy_log, last.target_offset)
+    if not record or not copy:
+        return False
+    # A rule, or another id of a schema, leaves nothing as it was but the time.
+    return record[0] != copy[0] if last.is_changed else record != copy
+
+
+def _newest(
+    ledger: LedgerTable, copied: Copied, remote_names: Mapping[str, str]
+) -> list[_Newest]:
+    """The ledger offset of the newest range with records of each partition, with that; the newest one first."""
     if not copied:
         return []
     newest = [
@@ -167,16 +234,18 @@ def _last_records(
         for partition, at in newest_records(ledger, (remote_names[tp.topic] for tp in copied))
         if _is_of(copied.get(partition.source), partition)
     ]
-    newest.sort(key=itemgetter(0), reverse=True)
-    # Of each topic without an id the newest one.
+    return sorted(newest, key=itemgetter(0), reverse=True)
+
+
+def _sample(newest: Sequence[_Newest], grown: Container[TopicPartition]) -> set[_Newest]:
+    """The newest one, the newest of ``grown``, and of each topic without an id the newest one."""
     of_topics = {it.topic: (at, it) for at, it in reversed(newest) if not it.topic_id}
     of_grown = (one for one in newest if one[1].source in grown)
-    sample = {
+    return {
         *newest[:1],
         *islice(of_grown, _MOST_PARTITIONS),
         *islice(of_topics.values(), _MOST_TOPICS),
     }
-    return last_records(ledger, sample)
 
 
 def _is_of(position: Position | None, partition: CopiedPartition) -> bool:

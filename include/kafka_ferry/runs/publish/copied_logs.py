@@ -45,6 +45,7 @@ class CopiedLogs:
         known: the *target* partitions with a position.
         parted: by source partition, where its log parts from what was copied, below the position; -1 where that is
             unknown. What the source has from there on is not copied, though its log may end at the position.
+        unknown: what could not be found out of that, a sentence each.
         cut: the *target* partitions that no longer have their last record.
         marks: as of ``LedgerTable.marks``.
         released: the ids of the remote topics that the flow has given up.
@@ -55,6 +56,7 @@ class CopiedLogs:
     deleted: Container[str]
     known: Mapping[TopicPartition, Position]
     parted: Mapping[TopicPartition, int]
+    unknown: tuple[str, ...]
     cut: Container[TopicPartition]
     marks: Mapping[str, Mark]
     released: Collection[str]
@@ -96,7 +98,7 @@ class CopiedLogs:
             remote_ids,
             target.unknown(remote_names.values() - remote_ids.keys()),
             known,
-            parted_logs(flow, ledger, copied, remote_names, remote_topics),
+            *parted_logs(flow, ledger, copied, remote_names, remote_topics),
             lost_ends(flow, target, ledger, remote_topics.values()),
             ledger.marks(),
             ledger.released_topics(),

@@ -115,11 +115,13 @@ class FlowLag(NamedTuple):
         refused: by topic, the error of those that the source refuses to describe or does not have, that have a
             partition without a leader, or that a plan would refuse although they were copied; "" for the whole flow.
         deleted: topics that were copied, and that the source does not have any more.
+        unknown: what could not be found out, a sentence each.
     """
 
     rows: list[Lag]
     refused: dict[str, FerryError]
     deleted: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
 
 
 def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
@@ -216,7 +218,7 @@ def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:
         selection, _ = narrow(flow, selection, options)
     mirrored = [topic for name, topic in topics.items() if name in selection.names]
     bounds = source.log_bounds(mirrored, flow.isolation_level)
-    rows = _rows(flow, ledger, target, mirrored, selection.names, bounds, positions)
+    rows, unknown = _rows(flow, ledger, target, mirrored, selection.names, bounds, positions)
     deleted = select_topics(flow, copied.keys() - names)[0]
     wanted = options.topic_filter
     others = {it: error for it, error in refused.items() if it in selection.names}
@@ -227,6 +229,7 @@ def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:
         _with_remote(flow, topics, rows),
         others | _without_leader(flow, rows),
         tuple(it for it in deleted if not wanted or wanted.matches(it)),
+        unknown,
     )
 
 
@@ -238,8 +241,8 @@ def _rows(
     remote_names: Mapping[str, str],
     bounds: Mapping[TopicPartition, LogBounds],
     positions: FlowPositions,
-) -> list[Lag]:
-    """The rows of the source's topics, without what only remote storage has."""
+) -> tuple[list[Lag], tuple[str, ...]]:
+    """The rows of the source's topics, without what only remote storage has, and what could not be found out."""
     proved = proof_ages(ledger, target).by_partition()
     held = read_open_transactions(flow, bounds)
     stored = RunFolder(flow_state(flow).folder("runs"), "").verified_until()
@@ -272,7 +275,7 @@ def _rows(
             *held.get(tp, ()),
         )
         rows.append(replace(row, gone=gone))
-    return rows
+    return rows, logs.unknown
 
 
 def _without_leader(flow: Flow, rows: Iterable[Lag]) -> dict[str, FerryError]:

@@ -27,7 +27,7 @@ from kafka_ferry.report.run_report import RunReport
 from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.plan.discover import read_open_transactions
 from kafka_ferry.runs.provenance.selection import selection_now
-from kafka_ferry.runs.publish.copied_logs import CopiedLogs, Gone, lost_copies
+from kafka_ferry.runs.publish.copied_logs import CopiedLogs, Gone, kept_copies, lost_copies
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.known_positions import known_positions
 from kafka_ferry.runs.state.run_folder import REPORT_DATA, RunFolder
@@ -146,7 +146,7 @@ def last_complete(flow: Flow, ledger: LedgerTable) -> str:
     unknown = "How many records are not copied is unknown."
     try:
         with retry_for(_TARGET_RETRY_S):
-            copies = lost_copies(flow, ClusterControl(flow.target), ledger, _kept_copies(ledger))
+            copies = lost_copies(flow, ClusterControl(flow.target), ledger, kept_copies(ledger))
     except FerryError as error:
         log.warning("What %s still has of the copies is not known: %s", flow.target.alias, error)
         return unknown
@@ -161,16 +161,6 @@ def last_complete(flow: Flow, ledger: LedgerTable) -> str:
         but += f" {flow.target.alias} has lost records of {first_of(lost, _SHOWN)} since."
     complete = f"By the last run the copy was complete until {until}." if until else ""
     return f"{complete}{but} {unknown}".lstrip()
-
-
-def _kept_copies(ledger: LedgerTable) -> set[tuple[TopicPartition, str]]:
-    """As of ``lost_copies``, all that was copied, and that the flow has not given up itself."""
-    released = ledger.released_topics()
-    return {
-        (tp, position.remote_topic_id)
-        for tp, position in ledger.positions().items()
-        if position.offset and position.remote_topic_id not in released
-    }
 
 
 def _refused_by_last_run(runs: StateFolder) -> list[str]:

@@ -128,8 +128,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/sync_topics/test_replica_placement.py": "control: replica_assignment",
     "integration/sync_topics/test_tiered_configs.py": "runs/plan: tiered_storage",
     "integration/sync_topics/test_retire.py": "runs/sync_topics: delete_topics retire",
-    "integration/topologies/test_returned.py": "copy/source: opposite_flow_filter; "
-    "runs/provenance: opposite_flow",
+    "integration/topologies/test_returned.py": "runs/provenance: opposite_flow",
     "integration/transforms/test_rules_evaluated_again.py": "spark/transforms: evaluate_again; "
     "verify/transforms: rule_evaluation",
     "integration/transforms/test_schema_registry.py": "copy/source: registry_formats; model: schemas; "
@@ -143,7 +142,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/situations/test_writers.py": "copy/target: claims ledger_recovery",
     "integration/topologies/test_takeover_from_mirrormaker.py": "cli/commands: takeover; "
     "model: takeover; runs/takeover: align hand_back liveness mirrored_offsets "
-    "record_digests takeover; runs/provenance: connect_positions",
+    "record_digests takeover; groups/mirrormaker2: stored_offsets",
     "integration/sync_topics/test_topic_configs.py": "runs/sync_topics: apply config_failures "
     "siblings topic_configs",
     "integration/copy/test_topic_records.py": "control: topic_records wire_records",

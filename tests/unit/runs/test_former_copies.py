@@ -71,9 +71,7 @@ def test_a_copy_that_ended_in_the_window_or_since_is_named(
 ) -> None:
     ids = {"orders": now} if now else {}
     found = former_copies(copies, releases, ids, [], SINCE)
-    assert [
-        (copy.remote_topic_id, copy.release and copy.release.at) for copy in found
-    ] == former
+    assert [(copy.remote_topic_id, copy.release and copy.release.at) for copy in found] == former
 
 
 def test_it_says_which_certificates_have_which_offsets_of_it() -> None:

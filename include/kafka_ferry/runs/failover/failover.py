@@ -41,7 +41,7 @@ from kafka_ferry.runs.failover.last_known import (
 from kafka_ferry.runs.failover.unread_letters import unread_letters
 from kafka_ferry.runs.failover.unread_losses import unread_losses
 from kafka_ferry.runs.failover.unread_partitions import unread_partitions
-from kafka_ferry.runs.plan.diverged import parted_logs
+from kafka_ferry.runs.provenance.diverged import parted_logs
 from kafka_ferry.runs.provenance.log_ends import hidden_ends, look_again
 from kafka_ferry.runs.publish.lag import last_complete
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
@@ -368,6 +368,6 @@ def copied_ends(
     }
     names = {topic: remote for remote, topic in topics.items()}
     # What was copied of a branch that the source has lost since is none of its records.
-    parted = parted_logs(flow, ledger, copied, names, target)
+    parted = parted_logs(flow.source, flow.target, ledger, copied, names, target)
     known = {tp: parted.offsets.get(tp, it.offset) for tp, it in copied.items()}
     return {tp: offset for tp, offset in known.items() if offset >= 0}, parted.unknown

@@ -31,7 +31,9 @@ def unread_partitions(
     source = ClusterControl(flow.source)
     topics, _ = source.readable_topics({tp.topic for tp in read} & names.keys())
     bounds = source.log_bounds(topics.values(), flow.isolation_level)
-    partitions = {TopicPartition(it.name, n) for it in topics.values() for n in range(it.partitions)}
+    partitions = {
+        TopicPartition(it.name, n) for it in topics.values() for n in range(it.partitions)
+    }
     for tp in sorted(partitions - read):
         # How far others are copied is unknown: their topic was recreated, for example.
         is_known = tp in copied_to or TopicPartition(names[tp.topic], tp.partition) not in begun

@@ -31,13 +31,13 @@ from kafka_ferry.plan.offsets.start_offsets import rest_of
 from kafka_ferry.plan.topics.emitted_topics import HEARTBEATS_OPTION, emitted_topics
 from kafka_ferry.plan.topics.missing import named_topics
 from kafka_ferry.runs.plan.acls import discover_access
-from kafka_ferry.runs.plan.diverged import diverged_logs
 from kafka_ferry.runs.plan.first_copied import confirm
 from kafka_ferry.runs.plan.first_starts import start_epochs, topic_starts
 from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_sizes import with_sizes
 from kafka_ferry.runs.plan.remote_records import foreign_records, hidden_copies
 from kafka_ferry.runs.plan.tiered_storage import untiered_topics
+from kafka_ferry.runs.provenance.diverged import diverged_logs
 from kafka_ferry.runs.provenance.heartbeats import heartbeat_topics
 from kafka_ferry.runs.provenance.log_ends import hidden_ends
 from kafka_ferry.runs.provenance.log_mismatches import log_mismatches
@@ -108,7 +108,9 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     doubts = upstream.unknown
     upstream = find_upstream(flow, source, names, topics)
     diverged, unsure = diverged_logs(
-        flow, ledger, bounds, topics, remote_names, state.target.topics, state.positions.known
+        *(flow.source, flow.target, ledger, bounds, topics, remote_names),
+        state.target.topics,
+        state.positions.known,
     )
     held = read_open_transactions(flow, bounds)
     state = replace(
@@ -207,7 +209,8 @@ def _add_returned(
     """``state`` with the topics that the opposite flow has copied to, if such records are left out."""
     if not leaves_out(flow):
         return state
-    returned, unknown = {}, ""
+    returned: dict[str, int] = {}
+    unknown = ""
     if ledger_topic(flow.target.alias) in state.source.names:
         returned, unknown = find_returned(
             flow,

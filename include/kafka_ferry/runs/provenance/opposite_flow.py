@@ -14,12 +14,12 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.source.opposite_flow_filter import opposite_name
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.groups.mirrormaker2.connect_offsets import newest, offsets_topic
+from kafka_ferry.groups.mirrormaker2.stored_offsets import read_offsets
 from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
 from kafka_ferry.ledger.queries.range_columns import target_ranges
 from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.plan.topics.provenance import same_topic
-from kafka_ferry.runs.provenance.connect_positions import read_offsets
 from kafka_ferry.runs.state.flow_state import flow_state
 
 if TYPE_CHECKING:
@@ -135,8 +135,7 @@ def mixed_topics(
     marks = {
         name: mark
         for name, mark in opposite_ledger(flow).marks().items()
-        if name in source.topics
-        and same_topic(mark.remote_topic_id, source.topics[name].topic_id)
+        if name in source.topics and same_topic(mark.remote_topic_id, source.topics[name].topic_id)
     }
     given_back = frozenset(name for name, mark in marks.items() if mark.given_back)
     # With kept names alone, both clusters' records are in one topic.

@@ -13,7 +13,7 @@ from kafka_ferry.ledger.queries.accepted_losses import accepted_losses
 from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.plan.topics.provenance import same_topic
-from kafka_ferry.runs.plan.diverged import parted_logs
+from kafka_ferry.runs.provenance.diverged import parted_logs
 from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 
 Gone = Literal[
@@ -99,7 +99,7 @@ class CopiedLogs:
             remote_ids,
             target.unknown(remote_names.values() - remote_ids.keys()),
             known,
-            *parted_logs(flow, ledger, copied, remote_names, remote_topics),
+            *parted_logs(flow.source, flow.target, ledger, copied, remote_names, remote_topics),
             lost_ends(flow, target, ledger, remote_topics.values()),
             ledger.marks(),
             ledger.released_topics(),

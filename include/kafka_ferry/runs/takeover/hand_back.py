@@ -20,13 +20,13 @@ from kafka_ferry.groups.mirrormaker2.connect_offsets import (
     value_of,
     worker_group,
 )
+from kafka_ferry.groups.mirrormaker2.stored_offsets import read_offsets
 from kafka_ferry.ledger import LedgerTable, OwnershipEntry, append_entry
 from kafka_ferry.model import ClusterState, Creation, TopicPartition
 from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicState
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.runs.plan.discover import discover
-from kafka_ferry.runs.provenance.connect_positions import read_offsets
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.takeover.adopt import fence_all_writers
 from kafka_ferry.runs.takeover.liveness import wait_for_members

@@ -14,17 +14,16 @@ from typing import Final
 
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.config import Flow
-from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.mirrormaker2.connect_offsets import newest, offsets_topic, worker_group
+from kafka_ferry.groups.mirrormaker2.stored_offsets import read_offsets
 from kafka_ferry.model import ClusterState
 from kafka_ferry.model.groups import Group
 from kafka_ferry.model.takeover import TopicHandover
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan import selection_of
 from kafka_ferry.runs.plan.discover import discover
-from kafka_ferry.runs.provenance.connect_positions import read_offsets
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.takeover.adopt import adopt_topic, mark_owned, prepare, raise_if_unverified
 from kafka_ferry.runs.takeover.align import Aligned, Aligner, Positions

@@ -43,9 +43,7 @@ def test_a_partition_that_is_not_copied_to_its_end_is_named(
 ) -> None:
     topics = {"orders": Topic("orders", "id", 2)}
     bounds = {READ: LogBounds(0, 100)} | ({OTHER: log} if log else {})
-    control = SimpleNamespace(
-        readable_topics=lambda _: (topics, {}), log_bounds=lambda *_: bounds
-    )
+    control = SimpleNamespace(readable_topics=lambda _: (topics, {}), log_bounds=lambda *_: bounds)
     monkeypatch.setattr(module, "ClusterControl", lambda _: control)
     positions = {TopicPartition("a.orders", 1): Position(5)} if begun else {}
     ledger: Any = SimpleNamespace(

@@ -23,9 +23,7 @@ def test_a_partition_without_a_leader_is_unread_whoever_else_writes_there(
     """Nothing said so where others write too, and the run was complete until now."""
     end = LedgerEnd(5, is_own=True)
     ends = {QUIET: LogEnds(end, LogBounds(0, 6)), LOUD: LogEnds(end, LogBounds(0, 9))}
-    monkeypatch.setattr(
-        module, "log_ends_and_leaderless", lambda *_: (ends, frozenset({DOWN}))
-    )
+    monkeypatch.setattr(module, "log_ends_and_leaderless", lambda *_: (ends, frozenset({DOWN})))
     monkeypatch.setattr(module, "_short_logs", lambda *_: {})
     monkeypatch.setattr(module, "after_positions", lambda *_: ({}, frozenset()))
     flow: Any = SimpleNamespace(

@@ -16,8 +16,6 @@ from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafka_ferry.batches import MalformedBatch, each_record
-from kafka_ferry.batches.record_format.content import Content, read_content
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger.queries.last_records import LastRecord, last_records, newest_records
 from kafka_ferry.model import TopicPartition
@@ -25,15 +23,14 @@ from kafka_ferry.model.removals import first_of
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.provenance.diverged_epochs import Copied, diverged_epochs
 from kafka_ferry.wire import connect
-from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_logs
-from kafka_ferry.wire.partitions.scan import batch_at
+from kafka_ferry.wire.partitions.partition_log import led_logs
+from kafka_ferry.wire.partitions.scan import has_copied
 
 if TYPE_CHECKING:
-    from kafka_ferry.config import Flow
+    from kafka_ferry.config import Cluster
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.ledger.rows import CopiedPartition
     from kafka_ferry.model import LogBounds, Position, Topic
-    from kafka_ferry.wire import WireCluster
 
 _MOST_PARTITIONS: Final = 16
 _MOST_TOPICS: Final = 200
@@ -41,7 +38,6 @@ _SHOWN: Final = 10
 # So long records are compared where nothing says that a log is another one, and where one is.
 _WAIT_S: Final = 5.0
 _LONG_WAIT_S: Final = 30.0
-_MARKER: Final = (0, Content(None, None))
 _Newest = tuple[int, "CopiedPartition"]
 
 
@@ -58,7 +54,8 @@ class PartedLogs(NamedTuple):
 
 
 def diverged_logs(
-    flow: Flow,
+    source: Cluster,
+    target: Cluster,
     ledger: LedgerTable,
     bounds: Mapping[TopicPartition, LogBounds],
     source_topics: Mapping[str, Topic],
@@ -69,13 +66,14 @@ def diverged_logs(
     """Where the source's logs part from those that were copied, by a sample unless one does.
 
     Args:
-        flow: the flow.
-        ledger: its ledger, projected.
+        source: the cluster that was copied from.
+        target: the cluster that it was copied to.
+        ledger: the ledger of the flow that has copied it, projected.
         bounds: the source's logs.
         source_topics: the source's topics.
         remote_names: their names on the target.
         remote_topics: the topics there.
-        positions: the flow's positions, by *target* partition.
+        positions: that flow's positions, by *target* partition.
 
     Raises:
         FerryError: if the source does not say where its epochs end.
@@ -86,7 +84,7 @@ def diverged_logs(
             position = positions.get(TopicPartition(remote_names[name], number))
             if position and position.topic_id == topic.topic_id:
                 copied[TopicPartition(name, number)] = position
-    found = diverged_epochs(flow.source, ledger, copied, remote_names)
+    found = diverged_epochs(source, ledger, copied, remote_names)
     doubtful = {
         tp: position
         for tp, position in copied.items()
@@ -99,11 +97,12 @@ def diverged_logs(
     newest = _newest(ledger, doubtful, remote_names)
     grown = {tp for tp, position in doubtful.items() if bounds[tp].end > position.offset}
     sample = newest if found else _sample(newest, grown)
-    return _by_last_records(flow, ledger, newest, sample, found)
+    return _by_last_records(source, target, ledger, newest, sample, found)
 
 
 def parted_logs(
-    flow: Flow,
+    source: Cluster,
+    target: Cluster,
     ledger: LedgerTable,
     copied: Copied,
     remote_names: Mapping[str, str],
@@ -112,24 +111,26 @@ def parted_logs(
     """As ``diverged_logs``, by all partitions.
 
     Args:
-        flow: the flow.
-        ledger: its ledger, projected.
+        source: the cluster that was copied from.
+        target: the cluster that it was copied to.
+        ledger: the ledger of the flow that has copied it, projected.
         copied: its positions, by *source* partition, as far as they are of the topics that are there.
         remote_names: by the source's topics, the remote topics.
         remote_topics: those that are there.
     """
-    found = diverged_epochs(flow.source, ledger, copied, remote_names)
+    found = diverged_epochs(source, ledger, copied, remote_names)
     doubtful = {
         tp: position
         for tp, position in copied.items()
         if tp not in found and remote_names[tp.topic] in remote_topics
     }
     newest = _newest(ledger, doubtful, remote_names)
-    return _by_last_records(flow, ledger, newest, newest, found)
+    return _by_last_records(source, target, ledger, newest, newest, found)
 
 
 def _by_last_records(
-    flow: Flow,
+    source: Cluster,
+    target: Cluster,
     ledger: LedgerTable,
     newest: Sequence[_Newest],
     sample: Collection[_Newest],
@@ -138,34 +139,35 @@ def _by_last_records(
     """``found``, and the partitions whose last copied record is another one on the source by now.
 
     Args:
-        flow: the flow.
-        ledger: its ledger, projected.
+        source: the cluster that was copied from.
+        target: the cluster that it was copied to.
+        ledger: the ledger, projected.
         newest: the newest ranges with records, the newest one first.
         sample: those that are to be looked at, whatever the others are.
         found: where logs part by their leader epochs.
     """
     wait_s = _LONG_WAIT_S if found else _WAIT_S
-    replaced, left, why = _compare(flow, last_records(ledger, set(sample)), wait_s)
+    replaced, left, why = _compare(source, target, last_records(ledger, set(sample)), wait_s)
     rest = set(newest) - set(sample)
     if replaced and (rest or left):
         # What a backup lacks, it lacks in any partition.
         rest |= {one for one in newest if one[1].source in left}
-        more, left, why = _compare(flow, last_records(ledger, rest), _LONG_WAIT_S)
+        more, left, why = _compare(source, target, last_records(ledger, rest), _LONG_WAIT_S)
         replaced += more
-    return PartedLogs(found | dict.fromkeys(replaced, -1), tuple(_unknown(flow, left, why)))
+    return PartedLogs(found | dict.fromkeys(replaced, -1), tuple(_unknown(source.alias, left, why)))
 
 
-def _unknown(flow: Flow, left: Collection[TopicPartition], why: str) -> Iterable[str]:
+def _unknown(alias: str, left: Collection[TopicPartition], why: str) -> Iterable[str]:
     if left:
         names = first_of(sorted(map(str, left)), _SHOWN)
         yield (
-            f"Whether {flow.source.alias} still holds the records that were copied last is unknown of {names}: "
+            f"Whether {alias} still holds the records that were copied last is unknown of {names}: "
             f"{why or 'there was no time to look at more.'}"
         )
 
 
 def _compare(
-    flow: Flow, last: Sequence[LastRecord], wait_s: float
+    source: Cluster, target: Cluster, last: Sequence[LastRecord], wait_s: float
 ) -> tuple[list[TopicPartition], set[TopicPartition], str]:
     """The partitions where ``last`` are other records on the source by now, those that were not looked at, and why."""
     replaced: list[TopicPartition] = []
@@ -176,56 +178,34 @@ def _compare(
     try:
         with (
             retry_for(min(wait_s, _WAIT_S)),
-            connect(flow.source) as source,
-            connect(flow.target) as target,
+            connect(source) as cluster,
+            connect(target) as other,
         ):
-            logs = _led_logs(source, [it.source for it in last])
-            copies = _led_logs(target, [it.target for it in last])
+            logs = retry(lambda: led_logs(cluster, [it.source for it in last]))
+            copies = retry(lambda: led_logs(other, [it.target for it in last]))
             for it in last:
                 if it.source not in logs or it.target not in copies:
                     why = why or f"{it.source} has no leader."
                     continue
                 if time.monotonic() > until:
                     break
+                copy = other, copies[it.target], it.target_offset
                 try:
-                    if _is_replaced(source, target, logs[it.source], copies[it.target], it):
-                        replaced.append(it.source)
-                    left.discard(it.source)
-                except (FerryError, MalformedBatch) as error:
+                    has = has_copied(
+                        cluster, logs[it.source], it.offset, copy, is_changed=it.is_changed
+                    )
+                except FerryError as error:
                     why = why or str(error)
+                    continue
+                left.discard(it.source)
+                if has is False:
+                    replaced.append(it.source)
     except FerryError as error:
         why = str(error)
     return replaced, left, why
 
 
-def _led_logs(
-    cluster: WireCluster, partitions: Collection[TopicPartition]
-) -> dict[TopicPartition, PartitionLog]:
-    """The logs of the partitions that have a leader."""
-    leaders = retry(lambda: cluster.leaders(partitions))
-    led = [tp for tp, leader in leaders.items() if leader.node >= 0]
-    return retry(lambda: partition_logs(cluster, led))
-
-
-def _is_replaced(
-    source: WireCluster,
-    target: WireCluster,
-    log: PartitionLog,
-    copy_log: PartitionLog,
-    last: LastRecord,
-) -> bool:
-    """Whether the source has another record where the last one was; what either log no longer holds says nothing."""
-    record = _record(source, log, last.offset)
-    copy = record and _record(target, copy_log, last.target_offset)
-    if not record or not copy:
-        return False
-    # A rule, or another id of a schema, leaves nothing as it was but the time.
-    return record[0] != copy[0] if last.is_changed else record != copy
-
-
-def _newest(
-    ledger: LedgerTable, copied: Copied, remote_names: Mapping[str, str]
-) -> list[_Newest]:
+def _newest(ledger: LedgerTable, copied: Copied, remote_names: Mapping[str, str]) -> list[_Newest]:
     """The ledger offset of the newest range with records of each partition, with that; the newest one first."""
     if not copied:
         return []
@@ -253,14 +233,3 @@ def _is_of(position: Position | None, partition: CopiedPartition) -> bool:
         position.topic_id,
         position.remote_topic_id,
     )
-
-
-def _record(cluster: WireCluster, log: PartitionLog, offset: int) -> tuple[int, Content] | None:
-    """A record's timestamp and content; a marker's if that is what lies there, None without either."""
-    batch = batch_at(cluster, log, offset)
-    if batch is None:
-        return None
-    if batch.header.is_control:
-        return _MARKER
-    record = next((record for record in each_record(batch) if record[0] == offset), None)
-    return record and (record[1], read_content(record[3]))

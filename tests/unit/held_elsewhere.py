@@ -57,7 +57,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/runs/test_growth.py": "wire/partitions: by_leader log_dirs; wire/transactions: open_transactions",
     "unit/runs/test_run.py": "runs: run_plan; runs/state: ended_steps",
     "unit/runs/test_views.py": "runs/state: file_cache",
-    "unit/runs/verify/test_verify.py": "runs/verify: due recount",
+    "unit/runs/verify/test_verify.py": "runs/verify: recount",
     "unit/schemas/fields/test_avro_walk.py": "schemas/fields: limits",
     "unit/schemas/fields/test_records.py": "schemas/fields: record_schema",
     "unit/schemas/test_registry.py": "schemas: answers",
@@ -103,7 +103,7 @@ HELD_BY: Final[dict[str, str]] = {
     "runs/provenance: heartbeats; "
     "wire/transactions: exclusive_writer",
     "integration/topologies/test_failover.py": "cli/commands: failback failover; "
-    "runs/failover: failback failover last_known unread_partitions; runs/sync_groups: home_routes; "
+    "runs/failover: failback failover last_known; runs/sync_groups: home_routes; "
     "wire/partitions: first_record",
     "integration/sync_groups/test_groups.py": "runs/sync_groups: commit_offsets delete_offsets "
     "group_states offset_routes stale_offsets sync",
@@ -115,7 +115,7 @@ HELD_BY: Final[dict[str, str]] = {
     f"{AIRFLOW}/monitoring: metrics",
     "integration/situations/test_lag.py": "runs/publish: copied_logs",
     "unit/runs/failover/test_unread_letters.py": "runs/failover: readers",
-    "integration/situations/test_source.py": "runs/provenance: diverged_epochs diverged_logs",
+    "integration/situations/test_source.py": "runs/provenance: diverged_epochs",
     "integration/situations/test_log_ends.py": "runs/provenance: log_ends log_mismatches own_producers; "
     "wire/partitions: marker_writers",
     "integration/situations/test_target.py": "runs/sync_topics: other_ledgers",
@@ -128,8 +128,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/sync_topics/test_replica_placement.py": "control: replica_assignment",
     "integration/sync_topics/test_tiered_configs.py": "runs/plan: tiered_storage",
     "integration/sync_topics/test_retire.py": "runs/sync_topics: delete_topics retire",
-    "integration/topologies/test_returned.py": "copy/source: opposite_flow_filter; "
-    "runs/provenance: opposite_flow",
+    "integration/topologies/test_returned.py": "runs/provenance: opposite_flow",
     "integration/transforms/test_rules_evaluated_again.py": "spark/transforms: evaluate_again; "
     "verify/transforms: rule_evaluation",
     "integration/transforms/test_schema_registry.py": "copy/source: registry_formats; model: schemas; "
@@ -143,7 +142,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/situations/test_writers.py": "copy/target: claims ledger_recovery",
     "integration/topologies/test_takeover_from_mirrormaker.py": "cli/commands: takeover; "
     "model: takeover; runs/takeover: align hand_back liveness mirrored_offsets "
-    "record_digests takeover",
+    "record_digests takeover; groups/mirrormaker2: stored_offsets",
     "integration/sync_topics/test_topic_configs.py": "runs/sync_topics: apply config_failures "
     "siblings topic_configs",
     "integration/copy/test_topic_records.py": "control: topic_records wire_records",

@@ -9,7 +9,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 
@@ -49,3 +51,39 @@ class SegmentList(list[Segment]):
             else:
                 self.append(Segment(source, base_offset, count))
             base_offset += count
+
+
+def without_overlaps(segments: Iterable[Segment], end: int | None = None) -> Iterator[Segment]:
+    """The segments by their source offsets, each offset once, up to ``end``."""
+    start = 0
+    for segment in sorted(segments):
+        last = segment.source + segment.records
+        if part := segment.within(start, last if end is None else min(end, last)):
+            yield part
+            start = last
+
+
+def first_lost(segments: Sequence[Segment], has: Callable[[int, int], bool | None]) -> int | None:
+    """The first source offset whose record the source has no longer, where it lacks the last one.
+
+    A log that has a record has all that was there before it. None where nothing tells of one that is asked for.
+
+    Args:
+        segments: what was copied, at least one record, ascending on the source.
+        has: whether the source has the record of an offset, which was copied to another one; None where nothing tells.
+    """
+    ends = list(accumulate(segment.records for segment in segments))
+
+    def place(at: int) -> tuple[int, int]:
+        segment = segments[number := bisect_right(ends, at)]
+        skipped = at - (ends[number] - segment.records)
+        return segment.source + skipped, segment.target + skipped
+
+    first, last = 0, ends[-1] - 1
+    while first < last:
+        at = (first + last) // 2
+        known = has(*place(at))
+        if known is None:
+            return None
+        first, last = (at + 1, last) if known else (first, at)
+    return place(first)[0]

@@ -143,11 +143,17 @@ def is_one_of(column: str, names: Iterable[str]) -> pc.Expression:
 
 
 class Release(NamedTuple):
-    """A remote topic that was given up, and when, in milliseconds since 1970."""
+    """A remote topic that was given up: when, in milliseconds since 1970, and by which run."""
 
     remote_topic: str
     remote_topic_id: str
     at: int
+    run: str
+
+    @property
+    def is_repair(self) -> bool:
+        """Whether a person has given it up, and not a run, since its source topic was gone."""
+        return self.run.startswith("repair__")
 
 
 class LedgerEnd(NamedTuple):

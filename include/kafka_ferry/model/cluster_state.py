@@ -385,7 +385,8 @@ class OtherFlows:
             came to the source; topics that no flow copied there are absent.
         returned: by source topic with records that the opposite flow has copied from the target, and
             that are left out: the offset in that flow's ledger from which on it has to be read.
-        given_back: the source topics that the opposite flow has given to MirrorMaker 2, and not taken over since.
+        mixed: the source topics with records that MirrorMaker 2 has copied there from the target, or may have, and that
+            the opposite flow has not taken over since.
         shared: by remote topic of topics that are gone, the other flows that copy to it; "?" where
             unknown.
         rivals: by remote topic, another flow that brings the same records to it.
@@ -393,7 +394,7 @@ class OtherFlows:
 
     origins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     returned: Mapping[str, int] = field(default_factory=dict)
-    given_back: frozenset[str] = frozenset()
+    mixed: frozenset[str] = frozenset()
     shared: Mapping[str, str] = field(default_factory=dict)
     rivals: Mapping[str, str] = field(default_factory=dict)
 

@@ -32,8 +32,7 @@ class Pair:
         released: whether the flow has given it up, and it was not deleted yet.
         source_cluster_id: the source's cluster id.
         untiered: whether the source's topic is tiered, and the target refuses tiered storage for the remote one.
-        source_given_back: whether the opposite flow has given the source topic to MirrorMaker 2, and not taken it over
-            since.
+        mixed: as of ``OtherFlows``.
         copied_to: the remote topic that the source topic was last copied to, by the ledger; "" where it never was.
     """
 
@@ -53,7 +52,7 @@ class Pair:
     released: bool = False
     source_cluster_id: str = ""
     untiered: bool = False
-    source_given_back: bool = False
+    mixed: bool = False
     copied_to: str = ""
 
     @classmethod
@@ -82,7 +81,7 @@ class Pair:
             released=remote is not None and remote.topic_id in state.ledger.released,
             source_cluster_id=state.source.cluster_id,
             untiered=remote_topic in state.target.untiered,
-            source_given_back=topic in state.other_flows.given_back,
+            mixed=topic in state.other_flows.mixed,
             copied_to=state.ledger.copied.get(topic, ""),
         )
         positions = {}

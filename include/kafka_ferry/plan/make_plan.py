@@ -332,12 +332,12 @@ def _unfaithful(flow: Flow, pair: Pair) -> Refusal | None:
             f"{pair.remote_topic} was given to MirrorMaker 2, which may have copied to it since.",
             "Take it over first: `ferry takeover --from mm2`.",
         )
-    if pair.source_given_back:
+    if pair.mixed:
         source, target = flow.source.alias, flow.target.alias
         return Refusal(
             pair.topic,
-            f"the flow {target}->{source} has given {pair.topic} on {source} to MirrorMaker 2, which may have copied "
-            f"records of {target} to it since: they would be copied back.",
+            f"MirrorMaker 2 has copied records of {target} to {pair.topic} on {source}, or may have since it was given "
+            f"to it, and the flow {target}->{source} has not taken it over: they would be copied back.",
             f"Take it over first, with the file of {target}->{source}: `ferry takeover --from mm2`.",
         )
     if pair.remote and pair.remote.stamps_append_time:

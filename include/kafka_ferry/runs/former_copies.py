@@ -25,8 +25,7 @@ class FormerCopy:
         topic: the source's topic.
         remote_topic: the topic that it was copied to.
         remote_topic_id: the id of that one.
-        given_up_at: when a person has given it up, in milliseconds since 1970; None where the source's topic was
-            recreated instead.
+        release: how the flow has given it up; None where the source's topic was recreated instead.
         serials: the certificates with ranges of it.
         spans: the source offsets that these have, by partition, ascending; offsets of the former source topic.
     """
@@ -34,7 +33,7 @@ class FormerCopy:
     topic: str
     remote_topic: str
     remote_topic_id: str
-    given_up_at: int | None
+    release: Release | None
     serials: tuple[int, ...]
     spans: tuple[tuple[TopicPartition, Span], ...]
 
@@ -49,14 +48,19 @@ class FormerCopy:
             else f"certificates {serials} have"
         )
         has = f"of it, {one} {where}" if self.serials else "no certificate has any of it"
-        if self.given_up_at is None:
+        if self.release is None:
             return (
                 f"{self.topic} was deleted on the source and recreated: which records of the former topic are of these "
                 f"dates is unknown, and its offsets are not those of the topic that is there now; {has}."
             )
+        how = (
+            "given up with `ferry repair`"
+            if self.release.is_repair
+            else f"retired by the run {self.release.run}, since the source did not have its topic any more,"
+        )
         return (
-            f"{self.remote_topic} (id {self.remote_topic_id}), a copy of {self.topic}, was given up with "
-            f"`ferry repair` on {moment_text(self.given_up_at)} and deleted with all its records; {has}."
+            f"{self.remote_topic} (id {self.remote_topic_id}), a copy of {self.topic}, was {how} on "
+            f"{moment_text(self.release.at)} and deleted with all its records; {has}."
         )
 
 
@@ -76,7 +80,7 @@ def former_copies(
         certificates: the flow's.
         since: the window's first timestamp, in milliseconds since 1970.
     """
-    given_up = {it.remote_topic_id: it.at for it in reversed(list(releases))}
+    given_up = {it.remote_topic_id: it for it in reversed(list(releases))}
     certified: dict[tuple[str, str], list[tuple[int, TopicPartition, Span]]] = defaultdict(list)
     for one in certificates:
         for row in one.ranges():
@@ -89,15 +93,16 @@ def former_copies(
         serials = tuple(sorted({serial for serial, *_ in rows}))
         spans = tuple(_joined((tp, span) for _, tp, span in rows))
         names = copy.topic, copy.remote_topic, copy.remote_topic_id
-        if (at := given_up.get(copy.remote_topic_id, 0)) >= since:
-            former.append(FormerCopy(*names, at, serials, spans))
+        release = given_up.get(copy.remote_topic_id)
+        if release and release.at >= since:
+            former.append(FormerCopy(*names, release, serials, spans))
         # A topic that is gone is named as such.
         if copy.topic in ids and copy.topic_id not in ("", ids[copy.topic]):
             later = (it for it in copies[number + 1 :] if it.topic == copy.topic)
             next_at = next((it.at for it in later if it.topic_id != copy.topic_id), since)
             if next_at >= since:
                 former.append(FormerCopy(*names, None, serials, spans))
-    return sorted(former, key=lambda it: (it.topic, it.given_up_at is not None))
+    return sorted(former, key=lambda it: (it.topic, it.release is not None))
 
 
 def _joined(spans: Iterable[tuple[TopicPartition, Span]]) -> Iterable[tuple[TopicPartition, Span]]:

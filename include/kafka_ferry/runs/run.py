@@ -150,10 +150,20 @@ class Run:
         self._folder.forget(step, shard=shard)
 
     def proved_topics(self) -> list[TopicProof]:
-        """The topics whose planned ranges are all verified; none if the run was not verified."""
+        """The topics whose planned ranges are all verified, and of which the target has lost nothing since.
+
+        Raises:
+            FerryError: if the target does not answer.
+        """
+        from kafka_ferry.runs.publish.copied_logs import topics_with_losses
         from kafka_ferry.runs.verify.verified_topics import proved_topics
 
-        return proved_topics(self._context)
+        run, proofs = self._context, proved_topics(self._context)
+        if not proofs:
+            return []
+        # Hours may lie between the two, where the step that asks is repeated.
+        lost = topics_with_losses(run.flow, run.ledger, {it.remote_topic for it in proofs})
+        return [it for it in proofs if it.remote_topic not in lost]
 
     def reconciliation(self) -> Reconciliation | None:
         """What ``verify`` found the last time, None if it never got to a verdict."""

@@ -186,6 +186,9 @@ def test_a_run_that_copies_nothing_into_a_topic_does_not_prove_one_that_another_
     with pytest.raises(VerificationFailed, match=f"{remote(flow, topic)}: another client has"):
         run.verify(NO_SPARK)
     assert [it.topic for it in run.proved_topics()] == [other]
+    # Its asset would be updated by a task that is cleared hours later.
+    delete_topic(pair.backup, remote(flow, other))
+    assert run.proved_topics() == []
     until = {it.topic: it.verified_until for it in report_of(flow, "run-2").measures.partitions}
     assert until[topic] < until[other]
 

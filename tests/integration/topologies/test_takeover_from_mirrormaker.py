@@ -24,6 +24,7 @@ from kafka_ferry.groups.mirrormaker2.connect_offsets import (
     value_of,
 )
 from kafka_ferry.groups.mirrormaker2.record_formats import Checkpoint
+from kafka_ferry.groups.mirrormaker2.stored_offsets import read_offsets
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model import RunOptions, TopicPartition, Window
@@ -32,7 +33,7 @@ from kafka_ferry.runs import Run
 from kafka_ferry.runs.failover.failover import failover
 from kafka_ferry.runs.takeover import adopt, record_digests, takeover
 from kafka_ferry.runs.takeover.hand_back import hand_back
-from kafka_ferry.runs.takeover.takeover import Takeover, read_offsets
+from kafka_ferry.runs.takeover.takeover import Takeover
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.partition_log import PartitionLog
 from kafka_sandbox.cluster import KafkaCluster
@@ -236,7 +237,7 @@ def test_killed_in_mid_stream_it_is_gone_on_with_and_given_back(
 
 def stored(flow: Flow) -> list[ConnectOffset]:
     """MirrorMaker 2's positions."""
-    return read_offsets(flow, offsets_topic(flow.source.alias))[0]
+    return read_offsets(flow.target, flow.source.alias, offsets_topic(flow.source.alias))[0]
 
 
 def wait_less(monkeypatch: pytest.MonkeyPatch, flow: Flow) -> None:

@@ -6,6 +6,7 @@ belongs to it (indexes, producer snapshots) at its start, where it is missing.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -68,6 +69,18 @@ def broker_down(cluster: KafkaCluster, *, kill: bool = True) -> Iterator[None]:
         cluster.stop()
     yield
     cluster.start().wait_ready()
+
+
+@contextmanager
+def restored_from_backup(broker: Broker) -> Iterator[None]:
+    """Within it, a cluster's only broker goes on; after it, it has what it had before, as from a backup."""
+    backup = broker.directory.with_name(f"{broker.directory.name}-backup")
+    with broker_down(broker, kill=False):
+        shutil.copytree(broker.directory / "data", backup)
+    yield
+    with broker_down(broker, kill=False):
+        shutil.rmtree(broker.directory / "data")
+        backup.rename(broker.directory / "data")
 
 
 def rewrite(broker: Broker, topics: Iterable[str], change: Callable[[bytes], bytes]) -> None:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import Segment, SegmentList
+from kafka_ferry.batches.segments import first_lost, without_overlaps
 
 Runs = tuple[tuple[int, int], ...]
 
@@ -83,3 +84,25 @@ def test_each_offset_is_mapped_as_it_was_added(
         ends = one.source + one.records, one.target + one.records
         assert ends != (following.source, following.target)
         assert ends[0] <= following.source and ends[1] <= following.target
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), min_size=1), st.integers(0, 45))
+def test_the_first_record_that_a_restored_log_lacks_is_found(
+    copied: list[tuple[int, int]], restored: int
+) -> None:
+    """A log that was restored has all before an offset, and other records from there on."""
+    segments = list(without_overlaps(Segment(start, 100 + start, count) for start, count in copied))
+    offsets = [it.source + at for it in segments for at in range(it.records)]
+    assert offsets == sorted({start + at for start, count in copied for at in range(count)})
+    restored = min(restored, offsets[-1])
+    asked = list[int]()
+
+    def has(offset: int, image: int) -> bool:
+        assert image == offset + 100
+        asked.append(offset)
+        return offset < restored
+
+    assert first_lost(segments, has) == next(it for it in offsets if it >= restored)
+    assert len(asked) <= 6
+    if len(offsets) > 1:
+        assert first_lost(segments, lambda *_: None) is None

@@ -16,6 +16,10 @@ def copied(topic_id: str, remote_topic_id: str, at: int) -> CopiedSince:
     return CopiedSince("orders", topic_id, "left.orders", remote_topic_id, at)
 
 
+def given_up(at: int, run: str = "repair__2026") -> Release:
+    return Release("left.orders", "target-id", at, run)
+
+
 FIRST = copied("source-id", "target-id", 10)
 
 
@@ -35,14 +39,14 @@ FIRST = copied("source-id", "target-id", 10)
         ),
         (
             [FIRST],
-            [Release("left.orders", "target-id", 1_000)],
+            [given_up(1_000)],
             "source-id",
             [("target-id", 1_000)],
         ),
-        ([FIRST], [Release("left.orders", "target-id", 999)], "source-id", []),
+        ([FIRST], [given_up(999)], "source-id", []),
         (
             [FIRST, copied("b", "two", 1_100)],
-            [Release("left.orders", "target-id", 1_050)] * 2,
+            [given_up(1_050)] * 2,
             "b",
             [("target-id", None), ("target-id", 1_050)],
         ),
@@ -67,7 +71,7 @@ def test_a_copy_that_ended_in_the_window_or_since_is_named(
 ) -> None:
     ids = {"orders": now} if now else {}
     found = former_copies(copies, releases, ids, [], SINCE)
-    assert [(copy.remote_topic_id, copy.given_up_at) for copy in found] == former
+    assert [(copy.remote_topic_id, copy.release and copy.release.at) for copy in found] == former
 
 
 def test_it_says_which_certificates_have_which_offsets_of_it() -> None:
@@ -79,3 +83,15 @@ def test_it_says_which_certificates_have_which_offsets_of_it() -> None:
     )
     (copy,) = former_copies([FIRST], [], {"orders": "b"}, [], SINCE)
     assert copy.text.endswith("; no certificate has any of it.")
+
+
+@pytest.mark.parametrize(
+    ("run", "how"),
+    [
+        ("repair__2026", "was given up with `ferry repair` on "),
+        ("scheduled__2026", "was retired by the run scheduled__2026, since the source did not "),
+    ],
+)
+def test_it_says_whether_a_person_or_a_run_has_given_it_up(run: str, how: str) -> None:
+    (copy,) = former_copies([FIRST], [given_up(1_000, run)], {}, [], SINCE)
+    assert how in copy.text

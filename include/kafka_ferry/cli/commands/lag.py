@@ -86,7 +86,7 @@ def _lag_of_partitions(
 ) -> tuple[list[dict[str, object]], list[FerryError]]:
     from kafka_ferry.runs.publish.lag import readable_lag
 
-    rows, refused, deleted = readable_lag(flow, options)
+    rows, refused, deleted, unknown = readable_lag(flow, options)
     if show and (rows or not refused):
         out.print(_age(flow, rows))
         if rows and not short:
@@ -96,6 +96,8 @@ def _lag_of_partitions(
             f"{flow.source.alias} does not have {', '.join(deleted)} any more, which the flow has copied: the next run "
             f"follows on.source.topic.deleted: {flow.on_source_topic_deleted}."
         )
+    for sentence in unknown:
+        warn(sentence)
     _warn_of_unproved(flow)
     _warn_of_gone(flow, rows)
     _warn_of_deleted(flow, rows)

@@ -15,13 +15,14 @@ later one is that mirror's. The ledger is read after the ends of the ranges: wha
 is in it by then.
 
 What the target has lost since it came from it is copied back: its topic was recreated, or its log was truncated below
-what the opposite flow had copied, by its leader epochs or by that flow's ledger.
+what the opposite flow had copied, by its leader epochs or by that flow's ledger; or, where it was restored from a
+backup and counts its epochs once more, by the records.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,8 +30,9 @@ from typing import TYPE_CHECKING
 from kafka_ferry.batches import Segment
 from kafka_ferry.batches.epochs import EpochEnd, branch_end
 from kafka_ferry.batches.returned_records import ANY_PRODUCER, Returned, ReturnedSpan
+from kafka_ferry.batches.segments import first_lost, without_overlaps
 from kafka_ferry.config.flow import names_of
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import CorruptBatch, FerryError
 from kafka_ferry.ledger import CopiedRange, CopyingEntry, TransactionEntry, ledger_topic
 from kafka_ferry.ledger.epochs import epoch_history
 from kafka_ferry.ledger.topic import entries_with_producers, require_settled
@@ -39,8 +41,8 @@ from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.epochs import epoch_ends
-from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import batch_at, stored_batches
+from kafka_ferry.wire.partitions.partition_log import led_logs, partition_log
+from kafka_ferry.wire.partitions.scan import batch_at, has_copied, stored_batches
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster, Flow
@@ -78,6 +80,7 @@ class ReturnedRecords:
         lost: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
         last: dict[TopicPartition, CopiedRange] = {}
         adopted_epochs: dict[TopicPartition, int] = {}
+        changed = set[TopicPartition]()
         for tp, copied, producer_id, is_ordinary in self._ranges():
             if copied.rewound_from >= 0:
                 # These had been copied of a branch that the target has lost.
@@ -88,6 +91,8 @@ class ReturnedRecords:
                 if end > self._wanted[tp].start:
                     spans[tp].append(ReturnedSpan(first, end, writer))
                     copies[tp].append(segment)
+            if copied.transform or copied.schema_ids:
+                changed.add(tp)
             if is_ordinary:
                 last[tp] = copied
             if copied.remote_epoch >= 0:
@@ -97,6 +102,7 @@ class ReturnedRecords:
             spans[tp] += uncommitted
         # Last, so that what is lost while the ledger is read counts too.
         diverged = self._diverged({tp: last[tp] for tp in spans.keys() & last.keys()})
+        diverged |= self._restored(last, copies, diverged, changed)
         for tp, since in diverged.items():
             lost[tp] += _images_from(since or 0, copies[tp])
         unknown = {tp for tp, since in diverged.items() if since is None}
@@ -169,6 +175,56 @@ class ReturnedRecords:
                 diverged[tp] = None if first is None else min(first, copied.end)
         return diverged
 
+    def _restored(
+        self,
+        last: Mapping[TopicPartition, CopiedRange],
+        copies: Mapping[TopicPartition, Sequence[Segment]],
+        diverged: Mapping[TopicPartition, int | None],
+        changed: Container[TopicPartition],
+    ) -> dict[TopicPartition, int | None]:
+        """As ``_diverged``, by records: a cluster that was restored from a backup counts its epochs once more.
+
+        Args:
+            last: as of ``_diverged``.
+            copies: what the opposite flow has copied, by the partition here.
+            diverged: where leader epochs say that the logs part.
+            changed: the partitions in which copies may be other records.
+        """
+        restored: dict[TopicPartition, int | None] = {}
+        own = {
+            tp: TopicPartition(last[tp].topic, tp.partition)
+            for tp, segments in copies.items()
+            if segments and tp in last
+        }
+        if not own:
+            return restored
+        with connect(self._flow.target) as target, connect(self._flow.source) as source:
+            logs = retry(lambda: led_logs(target, own.values()))
+            copy_logs = retry(lambda: led_logs(source, own))
+            for tp in (tp for tp in own if own[tp] in logs and tp in copy_logs):
+                # What this cluster has lost of the copies leaves nothing to look at.
+                there = _images_before(copy_logs[tp].end, copies[tp])
+                kept = list(without_overlaps(there, diverged.get(tp)))
+                if not kept:
+                    continue
+
+                def has(offset: int, image: int, tp: TopicPartition = tp) -> bool | None:
+                    copy = source, copy_logs[tp], image
+                    is_changed = tp in changed
+                    with suppress(CorruptBatch):
+                        return has_copied(
+                            target, logs[own[tp]], offset, copy, is_changed=is_changed
+                        )
+                    return None
+
+                end = kept[-1].source + kept[-1].records
+                has_last = has(end - 1, kept[-1].target + kept[-1].records - 1)
+                if has_last is False:
+                    restored[tp] = first_lost(kept, has)
+                elif has_last and diverged.get(tp, end) is None:
+                    restored[tp] = end
+        return restored
+
     def _uncommitted_spans(
         self, last: Mapping[TopicPartition, CopiedRange]
     ) -> dict[TopicPartition, list[ReturnedSpan]]:
@@ -195,6 +251,13 @@ def _images_from(first: int, copies: Iterable[Segment]) -> list[tuple[int, int]]
         for source, target, records in copies
         if source + records > first
     ]
+
+
+def _images_before(end: int, copies: Iterable[Segment]) -> Iterator[Segment]:
+    """The parts of copies that lie before an offset of their log."""
+    for segment in copies:
+        if segment.target < end:
+            yield segment._replace(records=min(segment.records, end - segment.target))
 
 
 def _writer_of(copied: CopiedRange, producer_id: int) -> int:

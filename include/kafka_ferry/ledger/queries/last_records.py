@@ -23,12 +23,14 @@ class LastRecord(NamedTuple):
         offset: its offset there.
         target: its partition on the target.
         target_offset: its offset there.
+        is_changed: whether it is another record there, by a rule or the ids of schemas; its time is the same.
     """
 
     source: TopicPartition
     offset: int
     target: TopicPartition
     target_offset: int
+    is_changed: bool = False
 
 
 def newest_records(
@@ -50,7 +52,7 @@ def newest_records(
 def last_records(
     ledger: LedgerTable, chosen: Collection[tuple[int, CopiedPartition]]
 ) -> list[LastRecord]:
-    """The last records of ranges, as far as they were copied as they are.
+    """The last records of ranges, that of the newest range first.
 
     Args:
         ledger: the flow's ledger.
@@ -61,10 +63,9 @@ def last_records(
     columns = [*keys, "ledger_offset", "segments", "transform", "schema_ids"]
     rows = ledger.read(_with_records() & pc.field("ledger_offset").isin(offsets), columns)
     found = []
-    for row in rows.to_pylist():
+    for row in rows.sort_by([("ledger_offset", "descending")]).to_pylist():
         partition = CopiedPartition(*(row[name] for name in keys))
-        is_chosen = (row["ledger_offset"], partition) in chosen
-        if is_chosen and row["segments"] and not (row["transform"] or row["schema_ids"]):
+        if (row["ledger_offset"], partition) in chosen and row["segments"]:
             end = row["segments"][-1]
             found.append(
                 LastRecord(
@@ -72,6 +73,7 @@ def last_records(
                     end["source"] + end["records"] - 1,
                     partition.target,
                     end["target"] + end["records"] - 1,
+                    bool(row["transform"] or row["schema_ids"]),
                 )
             )
     return found

@@ -55,8 +55,8 @@ def failback(
         # Where no application has written to the target, a run of the reverse flow had nothing to copy.
         ledger = projected_ledger(back, has_run=_has_run(back))
         moves = move_groups(back, ledger, run=run, write=not dry_run, only=groups, home=True)
-        copied_to = copied_ends(back, ledger)
-        notes = (*_notes(flow), *_passed_notes(flow, moves))
+        copied_to, unknown = copied_ends(back, ledger)
+        notes = (*_notes(flow), *unknown, *_passed_notes(flow, moves))
         return outlook(
             back, ledger, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes
         )

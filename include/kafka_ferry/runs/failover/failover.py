@@ -108,8 +108,9 @@ def failover(
             moves, notes = _without_source(
                 flow, ledger, groups, run=run, write=not dry_run, why=silence
             )
-        copied_to = {} if silence else copied_ends(flow, ledger)
+        copied_to: Mapping[TopicPartition, int] = {}
         if not silence:
+            copied_to, notes = copied_ends(flow, ledger)
             notes += tuple(unread_partitions(flow, ledger, moves, copied_to))
         notes += tuple(_of_other_sources(flow, moves))
         result = outlook(
@@ -338,8 +339,10 @@ def _first(cluster: WireCluster, partition: TopicPartition, offset: int) -> Firs
         return None
 
 
-def copied_ends(flow: Flow, ledger: LedgerTable) -> dict[TopicPartition, int]:
-    """By source partition, the offset up to which its records are on the target.
+def copied_ends(
+    flow: Flow, ledger: LedgerTable
+) -> tuple[dict[TopicPartition, int], tuple[str, ...]]:
+    """By source partition, the offset up to which its records are on the target; what is unknown of that, as sentences.
 
     Nothing is said of partitions whose topic was deleted or recreated on either side, or given up, since then; nor
     where the source's log parts from what was copied at an unknown offset.
@@ -365,6 +368,6 @@ def copied_ends(flow: Flow, ledger: LedgerTable) -> dict[TopicPartition, int]:
     }
     names = {topic: remote for remote, topic in topics.items()}
     # What was copied of a branch that the source has lost since is none of its records.
-    diverged = diverged_logs(flow, ledger, copied, names, target)
-    known = {tp: diverged.get(tp, it.offset) for tp, it in copied.items()}
-    return {tp: offset for tp, offset in known.items() if offset >= 0}
+    diverged = diverged_logs(flow.source, flow.target, ledger, copied, names, target, whole=True)
+    known = {tp: diverged.offsets.get(tp, it.offset) for tp, it in copied.items()}
+    return {tp: offset for tp, offset in known.items() if offset >= 0}, diverged.unknown

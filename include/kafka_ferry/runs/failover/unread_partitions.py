@@ -31,12 +31,19 @@ def unread_partitions(
     source = ClusterControl(flow.source)
     topics, _ = source.readable_topics({tp.topic for tp in read} & names.keys())
     bounds = source.log_bounds(topics.values(), flow.isolation_level)
-    for tp, log in sorted(bounds.items()):
+    partitions = {
+        TopicPartition(it.name, n) for it in topics.values() for n in range(it.partitions)
+    }
+    for tp in sorted(partitions - read):
         # How far others are copied is unknown: their topic was recreated, for example.
         is_known = tp in copied_to or TopicPartition(names[tp.topic], tp.partition) not in begun
-        behind = log.end - max(log.start, copied_to.get(tp, 0))
-        if is_known and tp not in read and behind > 0:
-            yield (
-                f"{tp} has {count(behind, 'offset')} that are not on {flow.target.alias}, and none of the groups has "
-                "an offset in it."
-            )
+        log = bounds.get(tp)
+        if log is None:
+            behind = f"has no leader on {flow.source.alias}: it may have records"
+        elif is_known and (offsets := log.end - max(log.start, copied_to.get(tp, 0))) > 0:
+            behind = f"has {count(offsets, 'offset')}"
+        else:
+            continue
+        yield (
+            f"{tp} {behind} that are not on {flow.target.alias}, and none of the groups has an offset in it."
+        )

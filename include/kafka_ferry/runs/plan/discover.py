@@ -43,8 +43,8 @@ from kafka_ferry.runs.provenance.log_ends import hidden_ends
 from kafka_ferry.runs.provenance.log_mismatches import log_mismatches
 from kafka_ferry.runs.provenance.opposite_flow import (
     find_returned,
-    given_back,
     leaves_out,
+    mixed_topics,
     returned_topics,
 )
 from kafka_ferry.runs.provenance.preserved_ends import beyond_source
@@ -108,7 +108,9 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     doubts = upstream.unknown
     upstream = find_upstream(flow, source, names, topics)
     diverged, unsure = look_for_diverged(
-        flow, ledger, bounds, topics, remote_names, state.target.topics, state.positions.known
+        *(flow.source, flow.target, ledger, bounds, topics, remote_names),
+        state.target.topics,
+        state.positions.known,
     )
     held = read_open_transactions(flow, bounds)
     state = replace(
@@ -205,22 +207,24 @@ def _add_returned(
     flow: Flow, state: ClusterState, upstream: Upstream, remote_names: Mapping[str, str]
 ) -> ClusterState:
     """``state`` with the topics that the opposite flow has copied to, if such records are left out."""
-    if not leaves_out(flow) or ledger_topic(flow.target.alias) not in state.source.names:
+    if not leaves_out(flow):
         return state
-    returned, unknown = find_returned(
-        flow,
-        state.source,
-        state.positions.known,
-        upstream,
-        state.target.cluster_id,
-        remote_names,
-    )
+    returned: dict[str, int] = {}
+    unknown = ""
+    if ledger_topic(flow.target.alias) in state.source.names:
+        returned, unknown = find_returned(
+            flow,
+            state.source,
+            state.positions.known,
+            upstream,
+            state.target.cluster_id,
+            remote_names,
+        )
+    mixed, unread = mixed_topics(flow, state.source, remote_names)
     return replace(
         state,
-        other_flows=replace(
-            state.other_flows, returned=returned, given_back=given_back(flow, state.source.topics)
-        ),
-        unknown=(*state.unknown, *([unknown] if unknown else [])),
+        other_flows=replace(state.other_flows, returned=returned, mixed=mixed),
+        unknown=(*state.unknown, *filter(None, (unknown, unread))),
     )
 
 

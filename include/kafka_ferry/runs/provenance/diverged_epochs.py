@@ -63,6 +63,11 @@ def diverged_since(
     source: Cluster, ledger: LedgerTable, topic_ids: Mapping[str, str]
 ) -> dict[TopicPartition, int]:
     """``diverged_epochs`` of all that the ledger has of the topics with these ids, by name."""
+    return diverged_epochs(source, ledger, *copied_of(ledger, topic_ids))
+
+
+def copied_of(ledger: LedgerTable, topic_ids: Mapping[str, str]) -> tuple[Copied, dict[str, str]]:
+    """What the ledger has of the topics with these ids, by name, and the remote topics."""
     remote_names = {name: remote for name, remote in ledger.topics().items() if name in topic_ids}
     names = {remote: name for name, remote in remote_names.items()}
     copied = {
@@ -70,4 +75,4 @@ def diverged_since(
         for tp, position in ledger.positions().items()
         if tp.topic in names and position.topic_id == topic_ids[names[tp.topic]]
     }
-    return diverged_epochs(source, ledger, copied, remote_names)
+    return copied, remote_names

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.source.opposite_flow_filter import opposite_name
 from kafka_ferry.errors import AccessDenied
+from kafka_ferry.groups.mirrormaker2.connect_offsets import newest, offsets_topic
+from kafka_ferry.groups.mirrormaker2.stored_offsets import read_offsets
 from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
 from kafka_ferry.ledger.queries.range_columns import target_ranges
 from kafka_ferry.ledger.topic import require_settled
@@ -22,7 +24,6 @@ from kafka_ferry.runs.state.flow_state import flow_state
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.model import Topic
     from kafka_ferry.model.cluster_state import SourceState
     from kafka_ferry.runs.provenance.upstream_flows import Upstream
 
@@ -118,21 +119,39 @@ def find_returned(
     return since, ""
 
 
-def given_back(flow: Flow, topics: Mapping[str, Topic]) -> frozenset[str]:
-    """The topics into which MirrorMaker 2 may have copied since the opposite flow has copied there.
+def mixed_topics(
+    flow: Flow, source: SourceState, remote_names: Mapping[str, str]
+) -> tuple[frozenset[str], str]:
+    """The source topics that MirrorMaker 2 has copied to, or may have, and that the opposite flow has not taken over.
 
     Args:
         flow: the flow, whose table of that flow's ledger is up to date.
-        topics: topics of the source.
+        source: the source's topics.
+        remote_names: the remote topics' names.
+
+    Returns:
+        The topics; and why MirrorMaker 2's positions could not be read, "" where they could.
     """
-    marks = opposite_ledger(flow).marks()
-    return frozenset(
-        name
-        for name, mark in marks.items()
-        if mark.given_back
-        and name in topics
-        and same_topic(mark.remote_topic_id, topics[name].topic_id)
-    )
+    marks = {
+        name: mark
+        for name, mark in opposite_ledger(flow).marks().items()
+        if name in source.topics and same_topic(mark.remote_topic_id, source.topics[name].topic_id)
+    }
+    given_back = frozenset(name for name, mark in marks.items() if mark.given_back)
+    # With kept names alone, both clusters' records are in one topic.
+    others = {name for name in source.topics.keys() - marks.keys() if remote_names[name] == name}
+    positions = offsets_topic(flow.target.alias)
+    if not others or positions not in source.names:
+        return given_back, ""
+    # Else it was MirrorMaker 2's DefaultReplicationPolicy that named the copies.
+    prefix = f"{flow.target.alias}{flow.replication_policy_separator}"
+    others = {name for name in others if f"{prefix}{name}" not in source.names}
+    try:
+        stored, _ = read_offsets(flow.source, flow.target.alias, positions)
+    except AccessDenied as error:
+        return given_back | others, f"What MirrorMaker 2 has copied to {flow.source.alias}: {error}"
+    copied = {tp.topic for tp, at in newest(stored).items() if at.copied is not None}
+    return given_back | (others & copied), ""
 
 
 def _target(source: TopicPartition, remote_names: Mapping[str, str]) -> TopicPartition:

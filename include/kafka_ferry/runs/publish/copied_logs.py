@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.ledger.queries.accepted_losses import accepted_losses
 from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.plan.topics.provenance import same_topic
@@ -45,6 +46,7 @@ class CopiedLogs:
         known: the *target* partitions with a position.
         diverged: by source partition, where its log parts from what was copied, below the position; -1 where that is
             unknown. What the source has from there on is not copied, though its log may end at the position.
+        unknown: what could not be found out of that, a sentence each.
         cut: the *target* partitions that no longer have their last record.
         marks: as of ``LedgerTable.marks``.
         released: the ids of the remote topics that the flow has given up.
@@ -55,6 +57,7 @@ class CopiedLogs:
     deleted: Container[str]
     known: Mapping[TopicPartition, Position]
     diverged: Mapping[TopicPartition, int]
+    unknown: tuple[str, ...]
     cut: Container[TopicPartition]
     marks: Mapping[str, Mark]
     released: Collection[str]
@@ -96,7 +99,10 @@ class CopiedLogs:
             remote_ids,
             target.unknown(remote_names.values() - remote_ids.keys()),
             known,
-            diverged_logs(flow, ledger, copied, remote_names, remote_topics),
+            *diverged_logs(
+                *(flow.source, flow.target, ledger, copied, remote_names, remote_topics),
+                whole=False,
+            ),
             lost_ends(flow, target, ledger, remote_topics.values()),
             ledger.marks(),
             ledger.released_topics(),
@@ -171,3 +177,27 @@ def lost_copies(
         if tp.topic in deleted or not same_topic(topic_id, ids.get(tp.topic, ""))
     )
     return LostCopies(lost_ends(flow, target, ledger, topics.values()), gone)
+
+
+def kept_copies(ledger: LedgerTable) -> set[tuple[TopicPartition, str]]:
+    """As of ``lost_copies``, all that was copied, and that the flow has not given up itself."""
+    released = ledger.released_topics()
+    return {
+        (tp, position.remote_topic_id)
+        for tp, position in ledger.positions().items()
+        if position.offset and position.remote_topic_id not in released
+    }
+
+
+def topics_with_losses(
+    flow: Flow, ledger: LedgerTable, remote_topics: Collection[str]
+) -> frozenset[str]:
+    """Those of some remote topics of which the target has lost copies that nobody has accepted as missing.
+
+    Raises:
+        FerryError: if the target does not answer.
+    """
+    copies = {copy for copy in kept_copies(ledger) if copy[0].topic in remote_topics}
+    lost = lost_copies(flow, ClusterControl(flow.target), ledger, copies)
+    accepted = {loss.entry.target for loss in accepted_losses(ledger)}
+    return frozenset(tp.topic for tp in lost.gone | (lost.truncated - accepted))

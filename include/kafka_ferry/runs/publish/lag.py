@@ -27,7 +27,7 @@ from kafka_ferry.report.run_report import RunReport
 from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.plan.discover import read_open_transactions
 from kafka_ferry.runs.provenance.selection import selection_now
-from kafka_ferry.runs.publish.copied_logs import CopiedLogs, Gone, lost_copies
+from kafka_ferry.runs.publish.copied_logs import CopiedLogs, Gone, kept_copies, lost_copies
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.known_positions import known_positions
 from kafka_ferry.runs.state.run_folder import REPORT_DATA, RunFolder
@@ -115,11 +115,13 @@ class FlowLag(NamedTuple):
         refused: by topic, the error of those that the source refuses to describe or does not have, that have a
             partition without a leader, or that a plan would refuse although they were copied; "" for the whole flow.
         deleted: topics that were copied, and that the source does not have any more.
+        unknown: what could not be found out, a sentence each.
     """
 
     rows: list[Lag]
     refused: dict[str, FerryError]
     deleted: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
 
 
 def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
@@ -144,7 +146,7 @@ def last_complete(flow: Flow, ledger: LedgerTable) -> str:
     unknown = "How many records are not copied is unknown."
     try:
         with retry_for(_TARGET_RETRY_S):
-            copies = lost_copies(flow, ClusterControl(flow.target), ledger, _kept_copies(ledger))
+            copies = lost_copies(flow, ClusterControl(flow.target), ledger, kept_copies(ledger))
     except FerryError as error:
         log.warning("What %s still has of the copies is not known: %s", flow.target.alias, error)
         return unknown
@@ -159,16 +161,6 @@ def last_complete(flow: Flow, ledger: LedgerTable) -> str:
         but += f" {flow.target.alias} has lost records of {first_of(lost, _SHOWN)} since."
     complete = f"By the last run the copy was complete until {until}." if until else ""
     return f"{complete}{but} {unknown}".lstrip()
-
-
-def _kept_copies(ledger: LedgerTable) -> set[tuple[TopicPartition, str]]:
-    """As of ``lost_copies``, all that was copied, and that the flow has not given up itself."""
-    released = ledger.released_topics()
-    return {
-        (tp, position.remote_topic_id)
-        for tp, position in ledger.positions().items()
-        if position.offset and position.remote_topic_id not in released
-    }
 
 
 def _refused_by_last_run(runs: StateFolder) -> list[str]:
@@ -215,7 +207,7 @@ def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:
         selection, _ = narrow(flow, selection, options)
     mirrored = [topic for name, topic in topics.items() if name in selection.names]
     bounds = source.log_bounds(mirrored, flow.isolation_level)
-    rows = _rows(flow, ledger, target, mirrored, selection.names, bounds, positions)
+    rows, unknown = _rows(flow, ledger, target, mirrored, selection.names, bounds, positions)
     deleted = select_topics(flow, copied.keys() - names)[0]
     wanted = options.topic_filter
     others = {it: error for it, error in refused.items() if it in selection.names}
@@ -226,6 +218,7 @@ def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:
         _with_remote(flow, topics, rows),
         others | _without_leader(flow, rows),
         tuple(it for it in deleted if not wanted or wanted.matches(it)),
+        unknown,
     )
 
 
@@ -237,8 +230,8 @@ def _rows(
     remote_names: Mapping[str, str],
     bounds: Mapping[TopicPartition, LogBounds],
     positions: FlowPositions,
-) -> list[Lag]:
-    """The rows of the source's topics, without what only remote storage has."""
+) -> tuple[list[Lag], tuple[str, ...]]:
+    """The rows of the source's topics, without what only remote storage has, and what could not be found out."""
     proved = proof_ages(ledger, target).by_partition()
     held = read_open_transactions(flow, bounds)
     stored = RunFolder(flow_state(flow).folder("runs"), "").verified_until()
@@ -271,7 +264,7 @@ def _rows(
             *held.get(tp, ()),
         )
         rows.append(replace(row, gone=gone))
-    return rows
+    return rows, logs.unknown
 
 
 def _without_leader(flow: Flow, rows: Iterable[Lag]) -> dict[str, FerryError]:

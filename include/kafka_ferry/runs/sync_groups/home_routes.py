@@ -20,6 +20,7 @@ from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.plan.topics.replication_policy import policy_of
 from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
+from kafka_ferry.runs.provenance.diverged_logs import diverged_logs
 from kafka_ferry.runs.provenance.opposite_flow import opposite_ledger
 
 if TYPE_CHECKING:
@@ -54,13 +55,16 @@ class HomeRoutes:
     diverged: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, flow: Flow, topics: Collection[str], last_seen: Logs | None) -> HomeRoutes:
+    def of(
+        cls, flow: Flow, topics: Collection[str], last_seen: Logs | None, *, by_records: bool
+    ) -> HomeRoutes:
         """The routes of those of ``topics`` that came from the flow's target.
 
         Args:
             flow: the flow from the cluster that has the copies.
             topics: topics of its source that it does not copy.
             last_seen: the source's logs as a run has seen them; the source is not asked then.
+            by_records: as of ``OffsetRoutes.of``.
 
         Raises:
             FerryError: if a cluster cannot be read.
@@ -95,7 +99,7 @@ class HomeRoutes:
             control.log_bounds(own_topics.values(), "read_uncommitted"),
             reason,
             {copy: str(error) for copy, error in refused.items()},
-            _divergence_offsets(flow, ledger, opposite_routes.values()),
+            _divergence_offsets(flow, ledger, opposite_routes.values(), by_records=by_records),
         )
 
     def knows(self, topic: str) -> bool:
@@ -139,7 +143,7 @@ _NO_LEDGER = (
 
 
 def _divergence_offsets(
-    flow: Flow, ledger: LedgerTable, opposite_routes: Collection[Route]
+    flow: Flow, ledger: LedgerTable, opposite_routes: Collection[Route], *, by_records: bool
 ) -> dict[TopicPartition, int]:
     """Where the target's own logs part from those that the opposite flow has copied."""
     positions = ledger.positions()
@@ -149,6 +153,10 @@ def _divergence_offsets(
         if route.target in positions
     }
     names = {route.source.topic: route.target.topic for route in opposite_routes}
+    if by_records:
+        return diverged_logs(
+            *(flow.target, flow.source, ledger, copied, names, names.values()), whole=True
+        ).offsets
     return diverged_epochs(flow.target, ledger, copied, names)
 
 

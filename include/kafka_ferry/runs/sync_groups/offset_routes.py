@@ -14,7 +14,8 @@ from kafka_ferry.groups.routes import Route, remote_topics_of, routes
 from kafka_ferry.ledger.queries.copied_topics import copied_partitions
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.plan.topics.topic_filter import select_topics
-from kafka_ferry.runs.provenance.diverged_epochs import diverged_since
+from kafka_ferry.runs.provenance.diverged_epochs import copied_of, diverged_since
+from kafka_ferry.runs.provenance.diverged_logs import diverged_logs
 from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.sync_groups.home_routes import HomeRoutes
@@ -72,6 +73,8 @@ class OffsetRoutes:
         ledger: LedgerTable,
         topics: Set[str],
         last_seen: Logs | None = None,
+        *,
+        by_records: bool = False,
     ) -> OffsetRoutes:
         """The routes of some topics of the source.
 
@@ -80,6 +83,8 @@ class OffsetRoutes:
             ledger: its ledger, projected.
             topics: all the topics in which groups have committed offsets.
             last_seen: the source's logs as a run has seen them; the source is not asked then.
+            by_records: whether records tell too where the target's logs part from those that the opposite flow has
+                copied: a target that was restored from a backup counts its leader epochs once more.
 
         Raises:
             FerryError: if a cluster, or its list of topics, cannot be read at all.
@@ -107,9 +112,17 @@ class OffsetRoutes:
         # The opposite flow's table is as old as the last run; its ledger is on the source.
         opposite = opposite_for(flow, ask=last_seen is None) if selected else None
         target_ids = {name: topic.topic_id for name, topic in target_topics.items()}
-        diverged = diverged_since(flow.target, opposite, target_ids) if opposite else {}
+        diverged = {}
+        if opposite and by_records:
+            copied, names = copied_of(opposite, target_ids)
+            found = diverged_logs(
+                *(flow.target, flow.source, opposite, copied, names, names.values()), whole=True
+            )
+            diverged = found.offsets
+        elif opposite:
+            diverged = diverged_since(flow.target, opposite, target_ids)
         return cls(
-            HomeRoutes.of(flow, topics - remote.keys(), last_seen),
+            HomeRoutes.of(flow, topics - remote.keys(), last_seen, by_records=by_records),
             selected,
             present,
             routes(

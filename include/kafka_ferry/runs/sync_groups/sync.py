@@ -127,6 +127,7 @@ def translate_groups(
     offsets: Mapping[Group, Offsets],
     *,
     last_seen: Logs | None = None,
+    by_records: bool = False,
 ) -> tuple[GroupMove, ...]:
     """Translate groups' offsets, as far as verified; changes nothing.
 
@@ -135,12 +136,13 @@ def translate_groups(
         ledger: its ledger, projected to its end.
         offsets: what each group has committed on the source.
         last_seen: the source's logs as a run has seen them; the source is not asked then.
+        by_records: as of ``OffsetRoutes.of``.
 
     Returns:
         Each group with all its offsets, ordered by name.
     """
     topics = {tp.topic for committed in offsets.values() for tp in committed}
-    known = OffsetRoutes.of(flow, ledger, topics, last_seen)
+    known = OffsetRoutes.of(flow, ledger, topics, last_seen, by_records=by_records)
     moves = []
     for group, committed in sorted(offsets.items(), key=lambda item: item[0].name):
         answers = [(tp, known.move(tp, at)) for tp, at in sorted(committed.items())]
@@ -181,7 +183,7 @@ def _read(
                 errors.append(group_offsets)
         else:
             offsets[group] = group_offsets
-    known = translate_groups(flow, ledger, offsets) if offsets else ()
+    known = translate_groups(flow, ledger, offsets, by_records=home) if offsets else ()
     known = tuple(replace(move, at=at) for move in known if move.partitions or only)
     if not home:
         known = tuple(map(_without_home, known))

@@ -20,6 +20,7 @@ from kafka_ferry.groups.mirrormaker2.connect_offsets import (
     value_of,
     worker_group,
 )
+from kafka_ferry.groups.mirrormaker2.stored_offsets import read_offsets
 from kafka_ferry.ledger import LedgerTable, OwnershipEntry, append_entry
 from kafka_ferry.model import ClusterState, Creation, TopicPartition
 from kafka_ferry.model.cluster_state import Mark
@@ -29,7 +30,7 @@ from kafka_ferry.runs.plan.discover import discover
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.takeover.adopt import fence_all_writers
 from kafka_ferry.runs.takeover.liveness import wait_for_members
-from kafka_ferry.runs.takeover.takeover import MIRROR_MAKER_2, pairs_of, read_offsets
+from kafka_ferry.runs.takeover.takeover import MIRROR_MAKER_2, pairs_of
 
 _RUN: Final = "takeover --to mm2"
 _COMPACTED: Final = {"cleanup.policy": "compact"}
@@ -154,7 +155,7 @@ def _stored_offsets(flow: Flow, topic: str) -> dict[TopicPartition, list[Connect
     """What MirrorMaker 2 has stored, under any key, by source partition."""
     known: dict[TopicPartition, list[ConnectOffset]] = defaultdict(list)
     if _exists(flow, topic):
-        for offset in read_offsets(flow, topic)[0]:
+        for offset in read_offsets(flow.target, flow.source.alias, topic)[0]:
             known[offset.source].append(offset)
     return dict(known)
 

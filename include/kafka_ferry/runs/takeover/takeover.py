@@ -14,18 +14,10 @@ from typing import Final
 
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.config import Flow
-from kafka_ferry.control import ClusterControl
-from kafka_ferry.control.compacted import newest_records
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
-from kafka_ferry.groups.mirrormaker2.connect_offsets import (
-    ConnectOffset,
-    newest,
-    offset_of,
-    offsets_topic,
-    partition_of,
-    worker_group,
-)
+from kafka_ferry.groups.mirrormaker2.connect_offsets import newest, offsets_topic, worker_group
+from kafka_ferry.groups.mirrormaker2.stored_offsets import read_offsets
 from kafka_ferry.model import ClusterState
 from kafka_ferry.model.groups import Group
 from kafka_ferry.model.takeover import TopicHandover
@@ -75,10 +67,10 @@ class Takeover:
         flow = self._flow
         topic = positions_topic or offsets_topic(flow.source.alias)
         wait_for_members(flow.target, worker_group(flow.source.alias), MIRROR_MAKER_2)
-        stored, end = read_offsets(flow, topic)
+        stored, end = read_offsets(flow.target, flow.source.alias, topic)
 
         def check() -> None:
-            if read_offsets(flow, topic)[1] != end:
+            if read_offsets(flow.target, flow.source.alias, topic)[1] != end:
                 raise FerryError(
                     f"{MIRROR_MAKER_2} still runs: it wrote to {topic} on {flow.target.alias}.",
                     advice="Stop it, and try again.",
@@ -156,29 +148,6 @@ def pairs_of(flow: Flow, state: ClusterState) -> Iterator[Pair]:
     names = selection_of(flow, state).names
     for name in sorted(names.keys() & state.source.topics.keys()):
         yield Pair.of(name, names[name], state)
-
-
-def read_offsets(flow: Flow, topic: str) -> tuple[list[ConnectOffset], int]:
-    """MirrorMaker 2's offsets of the flow's source in Connect's ``topic``, and how many records it ever held.
-
-    Raises:
-        FerryError: there is no such topic, or it cannot be read.
-    """
-    described = ClusterControl(flow.target).topics([topic]).get(topic)
-    if described is None:
-        raise FerryError(
-            f"{flow.target.alias} has no topic {topic}.",
-            advice="If MirrorMaker 2 runs within a Connect cluster, name its offset.storage.topic with "
-            "--positions-topic, and check that the flow uses MirrorMaker 2's alias of the source.",
-        )
-    records, end = newest_records(flow.target, topic, described.partitions)
-    offsets = []
-    for record in records:
-        source = partition_of(record.key, flow.source.alias)
-        if source:
-            copied = offset_of(record.value)
-            offsets.append(ConnectOffset(source, copied, record.key, record.at, record.partition))
-    return offsets, end
 
 
 def _committed_positions(flow: Flow, group: str) -> Positions:

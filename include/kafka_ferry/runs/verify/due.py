@@ -136,6 +136,7 @@ def find_written(
         for tp, why in _short_logs(flow, target, ledger, topics, ends).items()
         if tp not in written and tp not in refused
     }
+    unread = dict.fromkeys(leaderless, _NO_LEADER) | unread
     if flow.on_foreign_records == "adopt" or leaves_out(flow):
         # Other flows write there, and prove what they write; or the target's own producers do.
         return Written(unread=unread, refused=refused)
@@ -145,7 +146,7 @@ def find_written(
     written |= {it.target for it in plan.ranges if it.preserved and it.start < it.end}
     return Written(
         {tp: end for tp, end in loud.items() if tp not in written},
-        dict.fromkeys(leaderless | without_leader, _NO_LEADER) | unread,
+        dict.fromkeys(without_leader, _NO_LEADER) | unread,
         refused,
     )
 

@@ -51,6 +51,14 @@ def partition_logs(
     return {tp: PartitionLog(tp, leaders[tp], *offsets[tp]) for tp in leaders}
 
 
+def led_logs(
+    cluster: WireCluster, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, PartitionLog]:
+    """``partition_logs`` of those that have a leader."""
+    leaders = cluster.leaders(partitions)
+    return partition_logs(cluster, [tp for tp, leader in leaders.items() if leader.node >= 0])
+
+
 def leader_of(
     cluster: WireCluster,
     partition: TopicPartition,

@@ -17,6 +17,7 @@ from kafka_ferry.batches import (
     key_value_of,
     split_batches,
 )
+from kafka_ferry.batches.record_format.content import Content, read_content
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
@@ -30,6 +31,7 @@ from kafka_ferry.wire.partitions.read_ahead import AheadReader
 FETCH_BYTES: Final = 8 * 1024 * 1024
 """At most so much is asked for at a time."""
 _ONE_BATCH_BYTES: Final = 64 * 1024
+_MARKER: Final = (0, Content(None, None))
 # Of the flow's own topics: packed, brokers take no more than a mebibyte.
 _RECORD_BYTES: Final = 64 * 1024 * 1024
 
@@ -251,6 +253,52 @@ def batch_at(cluster: WireCluster, log: PartitionLog, offset: int) -> Batch | No
     if not log.start <= offset < log.end:
         return None
     return next(stored_batches(cluster, log, offset, offset + 1, max_bytes=_ONE_BATCH_BYTES), None)
+
+
+def has_copied(
+    cluster: WireCluster,
+    log: PartitionLog,
+    offset: int,
+    copy: tuple[WireCluster, PartitionLog, int],
+    *,
+    is_changed: bool = False,
+) -> bool | None:
+    """Whether a log still has the record that was copied from an offset; None where nothing tells.
+
+    Args:
+        cluster: the cluster.
+        log: the log.
+        offset: the offset.
+        copy: the cluster that it was copied to, with the log and the offset there.
+        is_changed: whether the copy is another record, of the same time.
+
+    Raises:
+        CorruptBatch: on bytes that are not a valid batch.
+        FerryError: if one of the partitions cannot be read.
+    """
+    other, copy_log, copy_offset = copy
+    if offset >= log.end:
+        return False
+    if offset < log.start or copy_offset < copy_log.start:
+        # What retention has taken was not lost with a branch of the log.
+        return True
+    record = _record_at(cluster, log, offset)
+    there = record and _record_at(other, copy_log, copy_offset)
+    if not record or not there:
+        return None
+    return record[0] == there[0] if is_changed else record == there
+
+
+def _record_at(cluster: WireCluster, log: PartitionLog, offset: int) -> tuple[int, Content] | None:
+    """A record's timestamp and content; a marker's if that is what lies there, None without either."""
+    batch = batch_at(cluster, log, offset)
+    if batch is None:
+        return None
+    if batch.header.is_control:
+        return _MARKER
+    with corrupt_in(log.partition, cluster.alias):
+        record = next((record for record in each_record(batch) if record[0] == offset), None)
+        return record and (record[1], read_content(record[3]))
 
 
 def batch_and_fate_at(

@@ -38,8 +38,9 @@ def test_the_newest_ordinary_range_with_records_has_the_last_one(ledger: Ledger)
     chosen = {(at, partition) for partition, at in newest.items()}
     # What a rule has changed is another record on the target.
     assert last_records(table, chosen) == [
-        LastRecord(CLICKS.source, 4, CLICKS.target, 1004),
+        LastRecord(RULED.source, 8, RULED.target, 1008, is_changed=True),
         LastRecord(ORDERS.source, 16, ORDERS.target, 1014),
+        LastRecord(CLICKS.source, 4, CLICKS.target, 1004),
     ]
     assert last_records(table, []) == []
 

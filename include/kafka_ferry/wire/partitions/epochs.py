@@ -33,17 +33,15 @@ def epoch_ends(
 ) -> dict[TopicPartition, EpochEnd]:
     """Where a leader epoch ends in each partition's log, or else the newest older one it has.
 
-    A broker that does not lead a partition any more is no witness: whichever leads it by then is asked. Leader epochs
-    only grow: a cluster that has not reached one yet was restored from a backup.
+    A broker that does not lead a partition any more is no witness: whichever leads it by then is asked.
 
     Args:
         cluster: the cluster to ask.
         epochs: the leader epoch by partition.
 
     Returns:
-        That epoch and its end; ``UNKNOWN_EPOCH`` and 0 where the cluster has not reached it yet. Partitions without a
-        leader, those whose leaders give no answer for some seconds, and those that know nothing of the epoch or any
-        older one, are absent.
+        That epoch and its end; partitions without a leader, those whose leaders give no answer for some seconds, and
+        those that know nothing of the epoch or any older one, are absent.
 
     Raises:
         ClusterUnreachable: if a broker does not answer, or not for every partition.
@@ -56,12 +54,10 @@ def epoch_ends(
         nodes = {tp: leader.node for tp, leader in leaders.items() if leader.node >= 0}
         answers = _ask(cluster, nodes, {tp: epochs[tp] for tp in nodes})
         ends |= {tp: end for tp, end in answers.items() if end}
-        # Or a broker's metadata are old.
-        short = {tp for tp in nodes.keys() - answers if 0 <= leaders[tp].epoch < epochs[tp]}
-        left = short | {tp for tp, end in answers.items() if end is None}
+        left = {tp for tp, end in answers.items() if end is None}
         pause_s = next(pauses_s, None)
         if not left or pause_s is None:
-            return ends | dict.fromkeys(short, EpochEnd(UNKNOWN_EPOCH, 0))
+            return ends
         time.sleep(pause_s)
 
 

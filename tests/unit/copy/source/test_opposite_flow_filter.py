@@ -36,8 +36,8 @@ ENTRIES = [
         (EpochEnd(3, 12), lambda offset: offset < 0, []),
         (EpochEnd(3, 5), lambda offset: offset < 5, [(1000, 1005)]),
         (EpochEnd(3, 5), lambda offset: offset < 2, [(1000, 1002)]),
-        (EpochEnd(-1, 0), lambda offset: offset < 7, [(1000, 1005), (1006, 1008)]),
-        (EpochEnd(-1, 0), lambda offset: offset < 10, [(1000, 1005), (1006, 1011)]),
+        (None, lambda offset: offset < 7, [(1000, 1005), (1006, 1008)]),
+        (None, lambda offset: offset < 10, [(1000, 1005), (1006, 1011)]),
         (EpochEnd(3, 12), None, [(1000, 1005), (1006, 1011)]),
     ],
     ids=[
@@ -52,7 +52,7 @@ ENTRIES = [
     ],
 )
 def test_what_the_target_lacks_that_was_restored_is_not_left_out(
-    monkeypatch: pytest.MonkeyPatch, end: EpochEnd, has: Any, left_out: list[tuple[int, int]]
+    monkeypatch: pytest.MonkeyPatch, end: EpochEnd | None, has: Any, left_out: list[tuple[int, int]]
 ) -> None:
     """Leader epochs tell nothing of a cluster that counts them once more."""
 
@@ -67,7 +67,9 @@ def test_what_the_target_lacks_that_was_restored_is_not_left_out(
         module, "entries_with_producers", lambda *_: [(at, it, 7) for at, it in enumerate(ENTRIES)]
     )
     monkeypatch.setattr(module, "connect", lambda _: nullcontext())
-    monkeypatch.setattr(module, "epoch_ends", lambda _, epochs: dict.fromkeys(epochs, end))
+    monkeypatch.setattr(
+        module, "epoch_ends", lambda _, epochs: dict.fromkeys(epochs, end) if end else {}
+    )
     monkeypatch.setattr(
         module,
         "led_logs",

@@ -24,15 +24,12 @@ class Moving:
 
     alias = "backup"
 
-    def __init__(self, epoch: int = -1) -> None:
-        self.node, self.epoch = 0, epoch
+    def __init__(self) -> None:
+        self.node = 0
 
     def leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, object]:
         self.node += 1
-        return {
-            tp: PartitionLeader(-1 if tp == P1 else self.node, "", 0, epoch=self.epoch)
-            for tp in partitions
-        }
+        return {tp: PartitionLeader(-1 if tp == P1 else self.node, "", 0) for tp in partitions}
 
 
 @pytest.mark.parametrize(
@@ -64,18 +61,6 @@ def test_whichever_broker_leads_a_log_by_now_is_asked(
     monkeypatch.setattr(epochs, "_ask", answer)
     assert epoch_ends(cast(WireCluster, Moving()), {P0: 3, P1: 3}) == expected
     assert nodes == list(range(1, asked + 1))
-
-
-@pytest.mark.parametrize(
-    ("epoch", "expected"), [(2, {P0: EpochEnd(-1, 0)}), (3, {}), (-1, {})], ids=str
-)
-def test_a_cluster_that_has_not_reached_an_epoch_was_restored(
-    monkeypatch: pytest.MonkeyPatch, epoch: int, expected: Mapping[TopicPartition, EpochEnd]
-) -> None:
-    """It was taken for one that says nothing: what it had lost counted as being there."""
-    monkeypatch.setattr(epochs, "time", Clock())
-    monkeypatch.setattr(epochs, "_ask", lambda *_: {})
-    assert epoch_ends(cast(WireCluster, Moving(epoch)), {P0: 3, P1: 3}) == expected
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def judge_deleted(
     return Refusal(
         source.topic,
         reason,
-        "Choose a window in which the source still has records, or leave the topic out of the backfill. Or set "
-        "on.source.truncation: continue, and the backfill only notes it.",
+        "To repeat this run copies no more. Choose a window in which the source still has records, or leave the "
+        "topic out of the backfill. Or set on.source.truncation: continue, and the backfill only notes it.",
         partition=source.partition,
     )

@@ -157,9 +157,9 @@ function Partitions({ flow, place }) {
 
 function Runs({ flow }) {
   const columns = [
-    { key: "run", title: "Run", breaks: "9rem", show: (row) => h(C.Box, null, h(Place, { to: { flow: flow.slug, run: row.run }, fontWeight: "semibold" }, row.run), h(Below, null, h(When, { ms: row.at }))) },
+    { key: "run", title: "Run", breaks: "9rem", show: (row) => h(C.Box, null, h(Place, { to: { flow: flow.slug, run: row.run }, fontWeight: "semibold" }, row.run), h(Below, null, h(When, { ms: endOf(row) }))) },
     { key: "outcome", title: "State", show: (row) => h(C.HStack, { gap: 1 }, h(State, { state: row.outcome || row.state || "never run" }), kindOf(row)) },
-    { key: "at", title: "Ended", hideBelow: "md", show: (row) => h(When, { ms: row.at }) },
+    { key: "at", title: "Ended", hideBelow: "md", show: (row) => h(When, { ms: endOf(row) }) },
     { key: "seconds", title: "Whole run", end: true, hideBelow: "md", show: (row) => duration(row.seconds) },
     { key: "records", title: "Records", end: true, hideBelow: "md", show: (row) => h(Records, row) },
     { key: "bytes", title: "Size", end: true, hideBelow: "lg", show: (row) => size(row.bytes) },
@@ -168,6 +168,9 @@ function Runs({ flow }) {
   return h(ApiTable, { path: `${api(flow.slug)}/runs`, noun: "run", columns, keyOf: (row) => row.run, refresh: REFRESH_S,
     empty: h(NeverRun, { flow }) });
 }
+
+/** A run that has not ended stands in its place by when it began or is due. */
+const endOf = (row) => (["queued", "running"].includes(row.state) ? null : row.at);
 
 const kindOf = (row) => {
   const kind = row.since >= 0 || row.kind === "backfill" ? "backfill" : row.partial ? "some topics" : "";

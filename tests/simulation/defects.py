@@ -112,7 +112,7 @@ DEFECTS: Final = (
     Defect(
         "a transaction's end is not settled",
         "copy/target/transaction.py",
-        "left = self._open.settle_commit(written, positions)",
+        "left = self._open.settle_commit(joined, positions)",
         "left = frozenset[TopicPartition]()",
         "lose leader",
     ),

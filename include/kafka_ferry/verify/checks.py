@@ -184,12 +184,8 @@ RANGES: Final = Suite[RangeRow](
             "the dead letter topic has the records that went there",
             "letters_missing",
             lambda row: (
-                f"{count(row.letters.letters_missing, 'record')} of {row.source} not "
-                + (
-                    f"looked for: {row.letters.letters_unread}"
-                    if row.letters.letters_unread
-                    else "there"
-                )
+                f"{count(row.letters.letters_missing, 'record')} of {row.source} not there"
+                + (f": {row.letters.letters_unread}" if row.letters.letters_unread else "")
             ),
             "If the topic could not be read, see to that first, and run again. What is missing there is nowhere on the "
             "target: find out who has deleted the topic, or look for an unclean leader election or a power cut on the "

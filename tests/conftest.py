@@ -46,11 +46,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _brokers() -> tuple[int, int]:
-    """Of source and target: three each in the first of the processes side by side, one each in the others.
+    """Of source and target: two each in the first of the processes side by side, one each in the others.
 
-    So both are seen: tests that need three ask for ``three_brokers``.
+    So both are seen. Tests that need three ask for ``three_brokers``: all the time, six would take a fifth of two
+    processors.
     """
-    usual = 3 if os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0" else 1
+    usual = 2 if os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0" else 1
     source, target = (
         int(os.environ.get(f"FERRY_{side}_BROKERS", usual)) for side in ("SOURCE", "TARGET")
     )

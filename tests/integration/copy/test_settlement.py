@@ -287,7 +287,8 @@ def test_a_writer_goes_by_the_ledger_where_the_coordinator_has_forgotten(
     copy_for_flow(flow, "run-1", [replace(range_, end=0)])
 
     assert wire.open_on([range_.target], producer.producer_id) == {}
-    assert len(pair.copied(flow, topic)[0]) == shown
+    # Consumers see it once the replicas have the marker.
+    wait_until(lambda: len(pair.copied(flow, topic)[0]) == shown, 30)
 
 
 @pytest.mark.parametrize("is_committed", [True, False])

@@ -106,6 +106,8 @@ def details_answer(flow: Flow, dag: DagState | None, missing_pool: str = "") -> 
     latest = _unpublished(last, dag)
     of_latest = _failure(showing, latest.run) if latest and latest.state == "failed" else []
     waits = [_kind("No pool", "failed", [no_pool(missing_pool)])] if missing_pool else []
+    days = [it for it in dag.failed_backfills if it != (latest and latest.run)] if dag else []
+    undone = [_kind("Failed backfills", "failed", [*map(_of_backfill, days)])] if days else []
     return flow_answer(flow, dag, missing_pool) | {
         "topics": list(flow.topics),
         "topics_exclude": list(flow.topics_exclude),
@@ -123,8 +125,12 @@ def details_answer(flow: Flow, dag: DagState | None, missing_pool: str = "") -> 
             "lost": sum(topic.lost for topic in topics),
         },
         "reasons": _count_left_out(showing.partitions()),
-        "attention": [*waits, *of_latest, *(attention(report) if report else ())],
+        "attention": [*waits, *of_latest, *undone, *(attention(report) if report else ())],
     }
+
+
+def _of_backfill(run: str) -> str:
+    return f"{run} has failed, and no later run copies its interval: clear its failed task, or delete it."
 
 
 def _failure(showing: FlowViews, run: str) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +12,9 @@ from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
 from airflow.models.pool import Pool
 from airflow.models.taskinstance import TaskInstance
+from airflow.utils.state import DagRunState as State
 from airflow.utils.state import TaskInstanceState
+from airflow.utils.types import DagRunType
 from sqlalchemy import func, select
 
 from kafka_ferry.clock import ms_of
@@ -74,6 +77,8 @@ class DagState:
         next_run_at: when its next run is due, in milliseconds since 1970; None where none is.
         latest: its latest run, None if it never had one.
         question: the oldest one that a person has to answer, None without one.
+        failed_backfills: the runs of Airflow's backfills that have failed, the newest first: no later run does what
+            they did not.
     """
 
     dag_id: str
@@ -82,6 +87,7 @@ class DagState:
     next_run_at: int | None
     latest: DagRunState | None
     question: OpenQuestion | None = None
+    failed_backfills: tuple[str, ...] = ()
 
 
 def dag_states(session: Session, dag_ids: Collection[str]) -> dict[str, DagState]:
@@ -91,6 +97,7 @@ def dag_states(session: Session, dag_ids: Collection[str]) -> dict[str, DagState
         row.dag_id: _run(row) for row in session.execute(_runs().where(DagRun.id.in_(newest)))
     }
     questions = _questions(session, dag_ids)
+    failed = _failed_backfills(session, dag_ids)
     dags = session.execute(
         select(
             DagModel.dag_id,
@@ -107,6 +114,7 @@ def dag_states(session: Session, dag_ids: Collection[str]) -> dict[str, DagState
             None if dag.is_paused else _ms(dag.next_dagrun_create_after),
             latest.get(dag.dag_id),
             questions.get(dag.dag_id),
+            tuple(failed[dag.dag_id]),
         )
         for dag in dags
     }
@@ -135,6 +143,22 @@ def _questions(session: Session, dag_ids: Collection[str]) -> dict[str, OpenQues
     return {
         row.dag_id: OpenQuestion(row.run_id, row.task_id, _ms(row.start_date)) for row in waiting
     }
+
+
+def _failed_backfills(session: Session, dag_ids: Collection[str]) -> dict[str, list[str]]:
+    failed = session.execute(
+        select(DagRun.dag_id, DagRun.run_id)
+        .where(
+            DagRun.dag_id.in_(dag_ids),
+            DagRun.run_type == DagRunType.BACKFILL_JOB,
+            DagRun.state == State.FAILED,
+        )
+        .order_by(DagRun.id.desc())
+    )
+    runs = defaultdict[str, list[str]](list)
+    for row in failed:
+        runs[row.dag_id].append(row.run_id)
+    return runs
 
 
 def newest_runs(session: Session, dag_id: str, limit: int) -> list[DagRunState]:

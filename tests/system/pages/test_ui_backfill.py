@@ -95,6 +95,12 @@ def clear(page: Page, dag_id: str, run_id: str, task_id: str) -> None:
     expect(dialog).to_be_hidden()
 
 
+def failed_backfills(page: Page, source: str) -> object:
+    """Those that the flow's page names until they are repeated."""
+    answer = page.request.get(f"/kafka-ferry/api/flows/{source}_to_backup")
+    return answer.json()["dag"]["failed_backfills"]
+
+
 def test_a_backfill_is_run_and_a_task_that_failed_is_cleared_without_a_shell(
     pair: Pair, tmp_path: Path, configs: Path, api: AirflowApi, people: People
 ) -> None:
@@ -114,6 +120,7 @@ def test_a_backfill_is_run_and_a_task_that_failed_is_cleared_without_a_shell(
     backfill(page, dag_id, wanted)
     wait_until(lambda: "failed" in api.runs(dag_id, "backfill").values(), 300)
     (run_id,) = api.runs(dag_id, "backfill")
+    assert failed_backfills(page, source) == [run_id]
 
     api.add_connection(site, "kafka", {"bootstrap.servers": pair.primary.bootstrap})
     clear(page, dag_id, run_id, "plan")
@@ -122,6 +129,7 @@ def test_a_backfill_is_run_and_a_task_that_failed_is_cleared_without_a_shell(
     run = api.wait(dag_id, run_id)
 
     assert run.state == "success", run.log
+    assert failed_backfills(page, source) == []
     assert api.states(dag_id, run_id, "mirror") == ["success"] * SHARDS, "a task of each shard"
     parts = read_all(pair.backup.bootstrap, f"{source}.{topic}")
     copied = [record.value for part in parts.values() for record in part]

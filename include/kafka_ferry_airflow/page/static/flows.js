@@ -15,7 +15,7 @@ const LATE_MS = 5 * 60 * 1000;
 export const isOverdue = ({ dag, activity }) => Boolean(dag?.next_run_at && !dag.paused && !dag.question && !activity && dag.next_run_at < Date.now() - LATE_MS);
 
 export const needsAttention = (flow) =>
-  ["failed", "warning"].includes(paletteOf(flow.status)) || Boolean(flow.last?.lost || flow.last?.drifts || flow.dag?.question || flow.missing_pool) || isOverdue(flow);
+  ["failed", "warning"].includes(paletteOf(flow.status)) || Boolean(flow.last?.lost || flow.last?.drifts || flow.dag?.question || flow.dag?.failed_backfills?.length || flow.missing_pool) || isOverdue(flow);
 
 /** A run that waits for a person, and since when. */
 export const Approval = ({ flow }) => {

@@ -1,7 +1,7 @@
 """The rights that a flow's principals need on its two clusters: the one list of them. Pure.
 
-``python -m kafka_ferry.runs.rights`` writes it as a page, ``ferry rights`` for one flow. A test begins without any
-and grants what errors name; whatever a run asks a cluster for stands here.
+``python -m kafka_ferry.runs.rights`` writes it as a page, ``ferry rights`` for one flow. A test takes each right
+away in turn and looks for the error that names it; whatever a run asks a cluster for stands here.
 """
 
 from __future__ import annotations

@@ -132,6 +132,24 @@ def diverged_logs(
     return _by_last_records(source, target, ledger, newest, sample, found)
 
 
+def divergence_offsets(
+    source: Cluster,
+    target: Cluster,
+    ledger: LedgerTable,
+    copied: Copied,
+    remote_names: Mapping[str, str],
+    *,
+    by_records: bool,
+) -> dict[TopicPartition, int]:
+    """``diverged_epochs``; or, by records too, the offsets of ``diverged_logs`` of all partitions."""
+    if by_records:
+        topics = remote_names.values()
+        return diverged_logs(
+            source, target, ledger, copied, remote_names, topics, whole=True
+        ).offsets
+    return diverged_epochs(source, ledger, copied, remote_names)
+
+
 def _by_last_records(
     source: Cluster,
     target: Cluster,
@@ -151,8 +169,9 @@ def _by_last_records(
         found: where logs part by their leader epochs.
     """
     wait_s = _LONG_WAIT_S if found else _WAIT_S
-    replaced, left, why = _compare(source, target, last_records(ledger, set(sample)), wait_s)
-    rest = set(newest) - set(sample)
+    chosen = set(sample)
+    replaced, left, why = _compare(source, target, last_records(ledger, chosen), wait_s)
+    rest = set(newest) - chosen
     if replaced and (rest or left):
         # What a backup lacks, it lacks in any partition.
         rest |= {one for one in newest if one[1].source in left}
@@ -183,7 +202,7 @@ def _compare(
     until = time.monotonic() + wait_s
     try:
         with (
-            retry_for(min(wait_s, _WAIT_S)),
+            retry_for(_WAIT_S),
             connect(source) as cluster,
             connect(target) as other,
         ):

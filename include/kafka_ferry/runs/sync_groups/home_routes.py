@@ -19,8 +19,7 @@ from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
 from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.plan.topics.replication_policy import policy_of
-from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
-from kafka_ferry.runs.provenance.diverged_logs import diverged_logs
+from kafka_ferry.runs.provenance.diverged_logs import divergence_offsets
 from kafka_ferry.runs.provenance.opposite_flow import opposite_ledger
 
 if TYPE_CHECKING:
@@ -153,11 +152,9 @@ def _divergence_offsets(
         if route.target in positions
     }
     names = {route.source.topic: route.target.topic for route in opposite_routes}
-    if by_records:
-        return diverged_logs(
-            *(flow.target, flow.source, ledger, copied, names, names.values()), whole=True
-        ).offsets
-    return diverged_epochs(flow.target, ledger, copied, names)
+    return divergence_offsets(
+        flow.target, flow.source, ledger, copied, names, by_records=by_records
+    )
 
 
 def _project(flow: Flow, ledger: LedgerTable) -> str:

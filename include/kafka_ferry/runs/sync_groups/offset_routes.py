@@ -14,8 +14,8 @@ from kafka_ferry.groups.routes import Route, remote_topics_of, routes
 from kafka_ferry.ledger.queries.copied_topics import copied_partitions
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.plan.topics.topic_filter import select_topics
-from kafka_ferry.runs.provenance.diverged_epochs import copied_of, diverged_since
-from kafka_ferry.runs.provenance.diverged_logs import diverged_logs
+from kafka_ferry.runs.provenance.diverged_epochs import copied_of
+from kafka_ferry.runs.provenance.diverged_logs import divergence_offsets
 from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.sync_groups.home_routes import HomeRoutes
@@ -113,14 +113,11 @@ class OffsetRoutes:
         opposite = opposite_for(flow, ask=last_seen is None) if selected else None
         target_ids = {name: topic.topic_id for name, topic in target_topics.items()}
         diverged = {}
-        if opposite and by_records:
+        if opposite:
             copied, names = copied_of(opposite, target_ids)
-            found = diverged_logs(
-                *(flow.target, flow.source, opposite, copied, names, names.values()), whole=True
+            diverged = divergence_offsets(
+                flow.target, flow.source, opposite, copied, names, by_records=by_records
             )
-            diverged = found.offsets
-        elif opposite:
-            diverged = diverged_since(flow.target, opposite, target_ids)
         return cls(
             HomeRoutes.of(flow, topics - remote.keys(), last_seen, by_records=by_records),
             selected,

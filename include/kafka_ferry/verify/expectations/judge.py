@@ -5,7 +5,7 @@ expectations are judged after Kafka Ferry's, and cannot change their results.
 
 Where nothing was read back there is no count to judge, and to import Great Expectations would take half of
 such a run's processor time. Its few rows, those of topics, are then compared here, and no page is written;
-if one of them is not as expected, or the user has expectations, Great Expectations judges and words it.
+Great Expectations judges and words a table with a row that is not as expected, and the user's expectations.
 """
 
 from __future__ import annotations
@@ -101,7 +101,9 @@ def unjudged_groups(verdict: Verdict, reason: str, terms: Terms) -> Verdict:
 
 def _judge(suites: Sequence[Suite[Any]], rows: Rows, terms: Terms, verdict: Verdict) -> Verdict:
     """The verdict with all expectations on these tables."""
-    if terms.own == NOTHING and not _has_counts(rows) and _hold(suites, rows):
+    needed = terms.own != NOTHING or _has_counts(rows)
+    judged = [suite.name for suite in suites if needed or not _holds(suite, rows)]
+    if not judged:
         return verdict.join(
             result for suite in suites for result in _without_rows(suite, terms.severities)
         )
@@ -112,8 +114,10 @@ def _judge(suites: Sequence[Suite[Any]], rows: Rows, terms: Terms, verdict: Verd
         results = [
             result
             for suite in suites
-            for result in _results(
-                evaluation, suite, rows.get(suite.table, ()), frames, terms.severities
+            for result in (
+                _results(evaluation, suite, rows.get(suite.table, ()), frames, terms.severities)
+                if suite.name in judged
+                else _without_rows(suite, terms.severities)
             )
         ]
         results += own_results(evaluation, terms.own, frames)
@@ -126,13 +130,8 @@ def _has_counts(rows: Rows) -> bool:
     return any(rows.get(table) for table in ("ranges", "partitions", "groups"))
 
 
-def _hold(suites: Sequence[Suite[Any]], rows: Rows) -> bool:
-    return all(
-        check.holds(row)
-        for suite in suites
-        for check in suite.checks
-        for row in rows.get(suite.table, ())
-    )
+def _holds(suite: Suite[Any], rows: Rows) -> bool:
+    return all(check.holds(row) for check in suite.checks for row in rows.get(suite.table, ()))
 
 
 def _without_rows(

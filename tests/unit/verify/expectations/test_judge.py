@@ -93,7 +93,7 @@ def test_a_run_that_copied_nothing_is_a_success_with_no_ranges() -> None:
 def test_a_run_that_copied_nothing_needs_no_great_expectations(monkeypatch, tmp_path) -> None:
     judged = judge([], [], docs=tmp_path)
     assert (judged.docs, list(tmp_path.iterdir())) == (None, [])
-    monkeypatch.setattr(judge_module, "_hold", lambda *_: False)
+    monkeypatch.setattr(judge_module, "_holds", lambda *_: False)
     assert judge([], [], docs=tmp_path).expectations == judged.expectations
 
     missing = replace(TOPIC, partitions=1, missing_partitions=3)

@@ -59,6 +59,12 @@ class Suite(Generic[Row]):
     severity: Severity
     checks: tuple[Check[Row], ...]
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the checks look at, each once."""
+        named = (name for it in self.checks for name in (it.left, it.right, it.only_where))
+        return tuple(dict.fromkeys(filter(None, named)))
+
     def severities(self, chosen: Mapping[str, Severity]) -> dict[str, Severity]:
         """The severity of each check, by its key.
 

@@ -24,7 +24,7 @@ from kafka_ferry.verify.checks import PARTITIONS, RANGES, WARNINGS, Check, Row, 
 from kafka_ferry.verify.expectations.data_docs import Publication, add_pages, publish
 from kafka_ferry.verify.expectations.evaluation import Evaluation, failure_of, row_sentences
 from kafka_ferry.verify.expectations.gx import great_expectations
-from kafka_ferry.verify.expectations.tables import ROW, Rows, frame
+from kafka_ferry.verify.expectations.tables import ROW, WHERE, Rows, frame
 from kafka_ferry.verify.expectations.user_expectations import NOTHING, OwnExpectations, own_results
 from kafka_ferry.verify.groups import GROUPS, GroupRow
 from kafka_ferry.verify.rows import RangeRow
@@ -161,7 +161,9 @@ def _results(
     """One result for each check of ``suite``, in their order."""
     chosen = suite.severities(severities)
     expectations = [_expectation(check, chosen[check.key]) for check in suite.checks]
-    answers = evaluation.answers(suite.name, frames[suite.table], expectations)
+    # Pandas looks at all columns for each condition.
+    columns = frames[suite.table].filter([ROW, WHERE, *suite.columns])
+    answers = evaluation.answers(suite.name, columns, expectations)
     return [
         _result(check, suite, rows, answer, chosen[check.key])
         for check, answer in zip(suite.checks, answers, strict=True)

@@ -96,11 +96,13 @@ class Decoder(NamedTuple):
         read: reads them; what it returns is all read.
         samples: bytes as their right writers write them.
         errors: what it may raise.
+        examples: how many changes are tried.
     """
 
     read: Callable[[bytes], object]
     samples: list[bytes]
     errors: tuple[type[Exception], ...] = ()
+    examples: int = EXAMPLES
 
 
 def registry() -> MemoryRegistry:
@@ -347,6 +349,8 @@ DECODERS = {
         role_of,
         [GIVEN.encode(), DENIED.encode()],
         (AccessDenied, ClusterUnreachable, ConfigError),
+        # Each one takes a session of botocore's.
+        EXAMPLES // 5,
     ),
     "SCRAM's first messages": Decoder(iterations_of, [b"r=abc,s=QUJD,i=4096"], (ValueError,)),
     "SCRAM's last messages": Decoder(check_final, [b"v=QUJD", b"e=no"], (ValueError,)),
@@ -406,7 +410,7 @@ def test_changed_bytes_are_a_value_or_an_error_of_the_decoder(name: str) -> None
     decoder = DECODERS[name]
 
     @settings(
-        max_examples=EXAMPLES,
+        max_examples=decoder.examples,
         deadline=None,
         phases=PHASES,
         suppress_health_check=list(HealthCheck),

@@ -11,7 +11,7 @@ records: of each one of these a partition is compared in any case.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -177,18 +177,15 @@ def _by_last_records(
         rest |= {one for one in newest if one[1].source in left}
         more, left, why = _compare(source, target, last_records(ledger, rest), _LONG_WAIT_S)
         replaced += more
-    return DivergedLogs(
-        found | dict.fromkeys(replaced, -1), tuple(_unknown(source.alias, left, why))
+    offsets = found | dict.fromkeys(replaced, -1)
+    if not left:
+        return DivergedLogs(offsets)
+    names = first_of(sorted(map(str, left)), _SHOWN)
+    unknown = (
+        f"Whether {source.alias} still holds the records that were copied last is unknown of {names}: "
+        f"{why or 'there was no time to look at more.'}"
     )
-
-
-def _unknown(alias: str, left: Collection[TopicPartition], why: str) -> Iterable[str]:
-    if left:
-        names = first_of(sorted(map(str, left)), _SHOWN)
-        yield (
-            f"Whether {alias} still holds the records that were copied last is unknown of {names}: "
-            f"{why or 'there was no time to look at more.'}"
-        )
+    return DivergedLogs(offsets, (unknown,))
 
 
 def _compare(

@@ -139,19 +139,27 @@ def mixed_topics(
     }
     given_back = frozenset(name for name, mark in marks.items() if mark.given_back)
     # With kept names alone, both clusters' records are in one topic.
-    others = {name for name in source.topics.keys() - marks.keys() if remote_names[name] == name}
+    kept = {name for name in source.topics.keys() - marks.keys() if remote_names[name] == name}
+    of_mirrormaker, problem = _topics_of_mirrormaker(flow, source, kept)
+    return given_back | of_mirrormaker, problem
+
+
+def _topics_of_mirrormaker(
+    flow: Flow, source: SourceState, topics: Collection[str]
+) -> tuple[frozenset[str], str]:
+    """As ``mixed_topics``, of topics whose names are kept, by MirrorMaker 2's own positions."""
     positions = offsets_topic(flow.target.alias)
-    if not others or positions not in source.names:
-        return given_back, ""
+    if not topics or positions not in source.names:
+        return frozenset(), ""
     # Else it was MirrorMaker 2's DefaultReplicationPolicy that named the copies.
     prefix = f"{flow.target.alias}{flow.replication_policy_separator}"
-    others = {name for name in others if f"{prefix}{name}" not in source.names}
+    doubtful = frozenset(name for name in topics if f"{prefix}{name}" not in source.names)
     try:
         stored, _ = read_offsets(flow.source, flow.target.alias, positions)
     except AccessDenied as error:
-        return given_back | others, f"What MirrorMaker 2 has copied to {flow.source.alias}: {error}"
+        return doubtful, f"What MirrorMaker 2 has copied to {flow.source.alias}: {error}"
     copied = {tp.topic for tp, at in newest(stored).items() if at.copied is not None}
-    return given_back | (others & copied), ""
+    return doubtful & copied, ""
 
 
 def _target(source: TopicPartition, remote_names: Mapping[str, str]) -> TopicPartition:

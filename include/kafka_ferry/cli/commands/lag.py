@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from operator import itemgetter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -30,6 +30,7 @@ from kafka_ferry.verify.counts import and_heartbeats, count
 
 if TYPE_CHECKING:
     from kafka_ferry.runs import Lag
+    from kafka_ferry.runs.publish.copied_logs import Gone
 
 
 GroupOption = Annotated[
@@ -192,63 +193,37 @@ def _warn_of_unproved(flow: Flow) -> None:
         warn(f"{verification.text} ferry repair --findings shows what to do.")
 
 
+# By ``Lag.gone``; what each may name is in ``_warn_of_gone``.
+_GONE: Final[Mapping[Gone, str]] = {
+    "names changed": "The remote topic of {topic} on {target} is the copy of another topic, by the ledger: the flow's "
+    "names have changed (topics.rename, or replication.policy.class). Its lag is all that {source} holds, and the next "
+    "run refuses it: ferry plan says how to change them back.",
+    "ledger gone": "{target} has no position of {topic}, of which the state folder has a proof: the ledger was deleted "
+    "there, or {target} is another cluster. Its lag is all that {source} holds; ferry plan says what the next run "
+    "does.",
+    "given up": "The copy of {topic} on {target} was given up, and the next run copies it again: its lag is all that "
+    "{source} holds.",
+    "undeleted": "The copy of {topic} on {target} was given up, and still exists: the next run refuses it. ferry plan "
+    "says how to delete it.",
+    "copy gone": "The copy of {topic} on {target} was deleted, or deleted and recreated: its lag is all that {source} "
+    "holds. The next run follows on.target.topic.lost: {flow.on_target_topic_lost}.",
+    "copy truncated": "The copy of {topic} on {target} has lost records that were copied: its log was truncated. How "
+    "many is unknown, so its lag is all that {source} holds, and the next run refuses it: ferry repair says more.",
+    "source recreated": "{topic} was deleted on {source} and recreated since it was copied: its lag is all that "
+    "{source} holds. The next run follows on.source.topic.recreated: {flow.on_source_topic_recreated}.",
+    "source replaced": "The log of {topic} on {source} and its copy are not the same, and where they part is unknown: "
+    "its lag is all that {source} holds, and the next run refuses it. ferry plan says what to do.",
+    "source truncated": "The log of {topic} on {source} was truncated below what was copied, and may have grown again "
+    "since: its lag counts from where the two part. The next run follows on.source.divergence: "
+    "{flow.on_source_divergence}.",
+}
+
+
 def _warn_of_gone(flow: Flow, rows: Sequence[Lag]) -> None:
     """A warning for each topic whose position is of another one."""
     source, target = flow.source.alias, flow.target.alias
     for topic, gone in dict.fromkeys((row.topic, row.gone) for row in rows if row.gone):
-        if gone == "names changed":
-            warn(
-                f"The remote topic of {topic} on {target} is the copy of another topic, by the ledger: the flow's "
-                f"names have changed (topics.rename, or replication.policy.class). Its lag is all that {source} "
-                "holds, and the next run refuses it: ferry plan says how to change them back."
-            )
-            continue
-        if gone == "ledger gone":
-            warn(
-                f"{target} has no position of {topic}, of which the state folder has a proof: the ledger was deleted "
-                f"there, or {target} is another cluster. Its lag is all that {source} holds; ferry plan says what the "
-                "next run does."
-            )
-            continue
-        if gone == "given up":
-            warn(
-                f"The copy of {topic} on {target} was given up, and the next run copies it again: its lag is all that "
-                f"{source} holds."
-            )
-            continue
-        if gone == "undeleted":
-            warn(
-                f"The copy of {topic} on {target} was given up, and still exists: the next run refuses it. ferry plan "
-                "says how to delete it."
-            )
-            continue
-        if gone == "copy truncated":
-            warn(
-                f"The copy of {topic} on {target} has lost records that were copied: its log was truncated. How many "
-                f"is unknown, so its lag is all that {source} holds, and the next run refuses it: ferry repair says "
-                "more."
-            )
-            continue
-        if gone == "source replaced":
-            warn(
-                f"The log of {topic} on {source} and its copy are not the same, and where they part is unknown: its "
-                f"lag is all that {source} holds, and the next run refuses it. ferry plan says what to do."
-            )
-            continue
-        if gone == "source truncated":
-            warn(
-                f"The log of {topic} on {source} was truncated below what was copied, and may have grown again since: "
-                "its lag counts from where the two part. The next run follows on.source.divergence: "
-                f"{flow.on_source_divergence}."
-            )
-            continue
-        if gone == "source recreated":
-            what = f"{topic} was deleted on {source} and recreated since it was copied"
-            policy = f"on.source.topic.recreated: {flow.on_source_topic_recreated}"
-        else:
-            what = f"The copy of {topic} on {target} was deleted, or deleted and recreated"
-            policy = f"on.target.topic.lost: {flow.on_target_topic_lost}"
-        warn(f"{what}: its lag is all that {source} holds. The next run follows {policy}.")
+        warn(_GONE[gone].format(topic=topic, source=source, target=target, flow=flow))
 
 
 def _warn_of_deleted(flow: Flow, rows: Sequence[Lag]) -> None:

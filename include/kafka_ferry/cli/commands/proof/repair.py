@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from kafka_ferry.cli.commands.proof.repair_copies import DAMAGED, show_copies
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import FLOW_FILE, JsonOption, OneFlowOption, place_of
+from kafka_ferry.cli.repair_options import (
+    AppendOption,
+    AuditOption,
+    FindingsOption,
+    LeaveOption,
+    LedgerOption,
+    OptionalConfigOption,
+    ReasonOption,
+    SetAsideOption,
+    TopicOption,
+    YesOption,
+)
 from kafka_ferry.cli.terminal import out, show_json
 
 if TYPE_CHECKING:
@@ -20,83 +32,20 @@ if TYPE_CHECKING:
     from kafka_ferry.runs.repair.findings import CheckFinding, RangeFinding
     from kafka_ferry.runs.repair.ledger_records import LedgerRecord
 
-OptionalConfigOption = Annotated[
-    Path | None,
-    typer.Option("--config", help="The flow's file: YAML, or MirrorMaker 2's properties."),
-]
-
 
 def repair(
     config: OptionalConfigOption = None,
     flow: OneFlowOption = None,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option("--topic", help="A remote topic, by its name on the target; repeatable."),
-    ] = None,
+    topic: TopicOption = None,
     *,
-    yes: Annotated[
-        bool,
-        typer.Option(
-            "--yes",
-            help="Give up the topics named, or else all that are damaged: DELETES them on the "
-            "target, and the next run copies what the source still has. With --leave or --append, do that instead.",
-        ),
-    ] = False,
-    findings: Annotated[
-        bool,
-        typer.Option(
-            "--findings",
-            help="Show what the last verification found wrong with ranges, and what can be done.",
-        ),
-    ] = False,
-    leave: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--leave",
-            help="A range of --findings, such as orders-3:120, that is to be left as it is; repeatable.",
-        ),
-    ] = None,
-    audit: Annotated[
-        Path | None,
-        typer.Option(
-            "--audit",
-            exists=True,
-            dir_okay=False,
-            help="A report.json of ferry audit: show what can be done about its findings; changes nothing. Where "
-            "--config names the flow that has copied the topics, by what its ledger says.",
-        ),
-    ] = None,
-    append: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--append",
-            metavar="TOPIC-PARTITION:OFFSET",
-            help="Append what the target lacks of the range with this offset of the source, after all other "
-            "records of the remote topic; shows the consequences without --yes. Repeatable.",
-        ),
-    ] = None,
-    ledger: Annotated[
-        bool,
-        typer.Option(
-            "--ledger",
-            help="Show the records of the flow's ledger that cannot be read, and what they hide.",
-        ),
-    ] = False,
-    set_aside: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--set-aside",
-            metavar="OFFSET",
-            min=0,
-            help="A record of --ledger, by its offset, that all flows of this ledger are to pass over; repeatable.",
-        ),
-    ] = None,
-    reason: Annotated[
-        str,
-        typer.Option(
-            "--reason", help="Why, for the ledger. --leave, --append and --set-aside need it."
-        ),
-    ] = "",
+    yes: YesOption = False,
+    findings: FindingsOption = False,
+    leave: LeaveOption = None,
+    audit: AuditOption = None,
+    append: AppendOption = None,
+    ledger: LedgerOption = False,
+    set_aside: SetAsideOption = None,
+    reason: ReasonOption = "",
     as_json: JsonOption = False,
 ) -> None:
     """Show what is wrong with remote topics whose offsets are preserved, or with --findings what the last

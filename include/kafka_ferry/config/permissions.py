@@ -275,19 +275,27 @@ def module_problems(key: str, name: str) -> Iterator[Problem]:
         reason = f"{name} may not be run here: of Kafka Ferry's own modules, {_POLICIES} has the policies"
         yield Problem(key, reason, "Name one of its classes, or a module of your own.")
         return
-    # Found without importing anything: that would run it.
-    spec = PathFinder.find_spec(top)
-    places = (
-        [spec.origin]
-        if spec and spec.origin
-        else [*(spec.submodule_search_locations or ())]
-        if spec
-        else []
-    )
-    if not places:
+    found = [*_files_of(module)]
+    if not found:
         yield from code_problems(key, Path("/") / top)
-    for place in places:
-        yield from code_problems(key, Path(str(place)))
+    for file in found:
+        yield from code_problems(key, file)
+
+
+def _files_of(module: str) -> Iterator[Path]:
+    """The files that an import of a module would run, those of the packages above it too; nothing is imported here.
+
+    A folder without code of its own may be a package, and hold another one that is not the operator's.
+    """
+    places = None
+    for part in module.split("."):
+        # By its last name: by its whole name, Python looks for the packages above among those that are imported.
+        spec = PathFinder.find_spec(part, places)
+        if spec is None:
+            return
+        if spec.origin:
+            yield Path(spec.origin)
+        places = [*(spec.submodule_search_locations or ())]
 
 
 def _is_below(path: Path, allowed: str) -> bool:

@@ -186,6 +186,22 @@ def test_a_policy_s_module_is_not_even_imported(
         assert not problem(home, **{"replication.policy.class": name})
 
 
+def test_each_file_that_a_policy_s_import_would_run_has_to_be_allowed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its folder may be on Python's path, as in an Astronomer project: then folders are packages too."""
+    monkeypatch.syspath_prepend(str(home))
+    for folder in ("configs", "shared", "operators"):
+        (home / "include" / folder).mkdir(mode=0o755)
+        (home / "include" / folder / "names.py").write_text("")
+    (home / "include" / "shared").chmod(0o777)
+    assert not problem(home, **{"replication.policy.class": "include.operators.names.Mine"})
+    for folder, reason in (("configs", "beside flows"), ("shared", "anybody may write")):
+        assert reason in problem(
+            home, **{"replication.policy.class": f"include.{folder}.names.Mine"}
+        )
+
+
 def test_a_path_is_what_its_reader_makes_of_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Relative paths lie in a folder that may be read; what a reader strips off makes them absolute."""
     monkeypatch.chdir(home)

@@ -29,7 +29,7 @@ from kafka_ferry.config.client.property_names import (
 from kafka_ferry.config.options.base import OptionReach
 from kafka_ferry.config.store_address import store_hosts, store_options
 from kafka_ferry.config.types.first_start import read_first_start
-from kafka_ferry.config.types.home import HOME, at_home
+from kafka_ferry.config.types.home import HOME, at_home, follow_links
 from kafka_ferry.config.types.name_filter import NamePatterns, compile_patterns, split_list
 from kafka_ferry.config.types.problems import Problem, config_error
 
@@ -70,6 +70,8 @@ SECRET_FILES: Final = frozenset(
 """The properties of clients, and options of their login modules, that name files with secrets; besides them
 ``TOKEN_ENDPOINT`` with ``file:``."""
 
+# To look where each is takes a third of a millisecond.
+_MOST_FILES: Final = 100
 _FLOWS: Final = "include/configs"
 _LIBRARY: Final = "kafka_ferry"
 # Beside each other, also where they are installed.
@@ -118,7 +120,11 @@ def _option_problems(flow: Flow) -> Iterator[Problem]:
         if reach == "secret-file" and value:
             yield from _secret_file(key, at_home(value, flow.file))
         elif reach == "data-file":
-            for file in _named_files(value, flow.file):
+            files = {*_named_files(value, flow.file)}
+            if len(files) > _MOST_FILES:
+                yield Problem(key, f"may name {_MOST_FILES} files, and names {len(files):,}")
+                continue
+            for file in files:
                 # What the operator keeps beside code may be read too.
                 if [*_place_problems(key, file)]:
                     yield from _secret_file(key, file)
@@ -209,7 +215,7 @@ def _secret_file(key: str, path: Path) -> Iterator[Problem]:
 
 def code_problems(key: str, path: Path) -> Iterator[Problem]:
     """What keeps the code of a file or folder from being run; a path that does not exist is its reader's matter."""
-    flows, resolved = at_home(os.environ.get(FLOWS) or _FLOWS).resolve(), path.resolve()
+    flows, resolved = at_home(os.environ.get(FLOWS) or _FLOWS).resolve(), follow_links(path)
     if CODE in os.environ and _is_in(resolved, _OWN_CODE):
         # It may lie in a folder for code, and some of it are programs.
         yield Problem(key, f"{path} may not be run here: it is Kafka Ferry's own", "Name your own.")
@@ -235,7 +241,7 @@ def _place_problems(key: str, path: Path) -> Iterator[Problem]:
     """Where a path is not in a folder of the operator's, or others may write to it."""
     if CODE not in os.environ:
         return
-    folders, resolved = _code_folders(), path.resolve()
+    folders, resolved = _code_folders(), follow_links(path)
     root = next((folder for folder in folders if resolved.is_relative_to(folder)), None)
     advice = f"Who runs Airflow can allow its folder in {CODE}, and has to keep others from writing to it."
     if root is None:
@@ -301,7 +307,7 @@ def _files_of(module: str) -> Iterator[Path]:
 def _is_below(path: Path, allowed: str) -> bool:
     # Links are resolved, so that none leads out of the folder.
     return any(
-        path.resolve().is_relative_to(Path(folder).resolve()) for folder in split_list(allowed)
+        follow_links(path).is_relative_to(Path(folder).resolve()) for folder in split_list(allowed)
     )
 
 

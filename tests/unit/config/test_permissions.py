@@ -24,6 +24,7 @@ from kafka_ferry.config.permissions import (
     property_problems,
     restrict,
 )
+from kafka_ferry.config.types.home import follow_links
 from kafka_ferry.errors import ConfigError
 
 SUSPECT = regex.compile(
@@ -165,6 +166,20 @@ def test_code_is_below_the_folder_that_only_the_operator_writes(
     assert not problem(home, **{name: str(outside)})
     inside.chmod(0o757)
     assert f"anybody may write to {inside}" in problem(home, **{name: "include/mine"})
+
+
+@pytest.mark.parametrize("name", ["verify.expectations", "transform.functions"])
+def test_a_path_longer_than_any_file_s_is_looked_for_nowhere(name: str, home: Path) -> None:
+    """To follow its links would take the square of its length: hours for what a file may hold."""
+    assert CODE in problem(home, **{name: "include/" + "a/" * 100_000})
+    assert follow_links(home / "include" / ("a/" * 100_000)) == Path("/")
+
+
+def test_a_file_names_a_bounded_number_of_files(home: Path) -> None:
+    files = {f"topic{number}": f"file=include/{number}.yaml" for number in range(101)}
+    assert "may name 100 files, and names 101" in problem(home, **{"topics.start": files})
+    del files["topic0"]
+    assert not problem(home, **{"topics.start": files})
 
 
 def test_a_policy_s_module_is_not_even_imported(

@@ -20,6 +20,7 @@ import regex
 
 from kafka_ferry.config.file_content import content_of
 from kafka_ferry.config.java_properties import read_text
+from kafka_ferry.config.types.home import follow_links
 from kafka_ferry.config.types.name_filter import PatternError, compile_patterns, split_list
 from kafka_ferry.config.types.problems import Problem, did_you_mean
 
@@ -169,7 +170,7 @@ def _allow(kind: str, wanted: Path | str) -> None:
 def _within(wanted: Path | str, limit: str) -> bool:
     if isinstance(wanted, Path):
         # Links are resolved, so that none leads out of the folder.
-        return wanted.resolve().is_relative_to(Path(limit).resolve())
+        return follow_links(wanted).is_relative_to(Path(limit).resolve())
     return compile_patterns([limit]).fullmatch(wanted) is not None
 
 

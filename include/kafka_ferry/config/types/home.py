@@ -9,6 +9,8 @@ from typing import Final
 HOME: Final = "FERRY_HOME"
 """The variable with the folder at which relative paths start."""
 _CONFIGS: Final = ("include", "configs")
+# PATH_MAX of Linux: no file has a longer path.
+_LONGEST: Final = 4_096
 
 
 def at_home(path: str, file: str = "") -> Path:
@@ -23,6 +25,14 @@ def at_home(path: str, file: str = "") -> Path:
     """
     home = os.environ.get(HOME)
     return (Path(home) if home else _folder_of(file)).joinpath(Path(path).expanduser()).absolute()
+
+
+def follow_links(path: Path) -> Path:
+    """What a path is with its links followed; the root for one that is longer than any file's.
+
+    No folder that is allowed is above the root, and to follow such a path takes the square of its length.
+    """
+    return path.resolve() if len(str(path)) <= _LONGEST else Path(path.anchor)
 
 
 def _folder_of(file: str) -> Path:

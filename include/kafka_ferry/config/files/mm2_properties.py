@@ -50,6 +50,8 @@ _ALIASES: Final = "List the clusters' aliases, with commas between them: primary
 # Each takes some 20 ms to read, and Airflow gives up a file of DAGs after 50 s.
 _MOST_FLOWS: Final = 500
 _MOST_CLUSTERS: Final = 500
+# Airflow takes back former ones of all flows at once, and PostgreSQL no more than 7,600: no flow is stored then.
+_MOST_ASSETS: Final = 1_000
 # For a wrong one, the most similar right one is looked for: some take a millisecond each.
 _MOST_KEYS: Final = 10_000
 _MOST_OF_SCOPE: Final = 1_000
@@ -123,6 +125,10 @@ def parse_flows(
         reason = f"enables {len(pairs):,} flows, and a file may have {_MOST_FLOWS}"
         raise config_error(file, Problem(WHOLE_FILE, reason, "Divide it into several files."))
     flows = [reader.flow(*pair) for pair in matching or pairs]
+    assets = sum(len(flow.schedule_assets) for flow in flows if flow)
+    if assets > _MOST_ASSETS:
+        reason = f"names {assets:,} in all flows, and a file may name {_MOST_ASSETS:,}"
+        problems.append(Problem("schedule.assets", reason, "Divide it into several files."))
     if problems:
         raise config_error(file, *problems)
     return tuple(flow for flow in flows if flow)

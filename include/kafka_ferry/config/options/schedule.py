@@ -24,10 +24,12 @@ _CRON_FIELDS: Final = {
     "month": "1-12",
     "day of the week": "0-7, of which 0 and 7 are Sunday",
 }
-# Airflow's database has room for 256 and 1,500 characters, and 1,000 for the description of a cron expression, which
-# may be six times as long: a longer one would end the scheduler, or keep all flows from the database.
+# Airflow's database has room for 256 and 1,500 characters, PostgreSQL's index for 2,700 bytes, and 1,000 characters for
+# the description of a cron expression, which may be six times as long: a longer one would end the scheduler, or keep
+# all flows from the database.
 _LONGEST_POOL: Final = 250
 _LONGEST_ASSET: Final = 1_500
+_MOST_ASSETS: Final = 100
 _LONGEST_CRON: Final = 150
 _FIRST_YEAR: Final = 1970
 _LAST_YEAR: Final = 2999
@@ -221,10 +223,12 @@ class ScheduleOptions(Options):
     @field_validator("schedule_assets")
     @classmethod
     def _names_of_assets(cls, assets: tuple[str, ...]) -> tuple[str, ...]:
+        if len(assets) > _MOST_ASSETS:
+            raise ValueError(f"has {len(assets):,} names, and may have {_MOST_ASSETS}")
         for asset in assets:
-            if len(asset) > _LONGEST_ASSET:
+            if (size := len(asset.encode())) > _LONGEST_ASSET:
                 raise ValueError(
-                    f"must be names of {_LONGEST_ASSET:,} characters at most, and {asset:.20}... has {len(asset):,}"
+                    f"must be names of {_LONGEST_ASSET:,} bytes at most, and {asset:.20}... has {size:,}"
                 )
         return assets
 

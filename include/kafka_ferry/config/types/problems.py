@@ -23,6 +23,8 @@ WHOLE_FILE: Final = "file"
 NAME_PATTERN: Final = r"^[A-Za-z0-9._-]+$"
 """The form of what becomes a part of topics' names."""
 
+# What is wrong may be of any length, and an Airflow stores it, and shows it, each time that it reads the file.
+_LONGEST_TEXT: Final = 2_000
 _NO_TEXT: Final = regex.compile(r"[\x00\uD800-\uDFFF]")
 
 
@@ -44,7 +46,8 @@ def no_text(key: str, value: str) -> Problem | None:
 
 def config_error(file: str, *problems: Problem) -> ConfigError:
     """One error that lists all the problems; its ``key`` is the first one's."""
-    first, *rest = listed = tuple(dict.fromkeys(problems))
+    listed = tuple(dict.fromkeys(problems))
+    first, *rest = map(_shown, listed)
     if not rest:
         clause = _clause(first)
         return ConfigError(
@@ -59,6 +62,15 @@ def config_error(file: str, *problems: Problem) -> ConfigError:
     ]
     reason = "\n".join(map(one_line, lines))
     return ConfigError(file, first.key, reason, line=first.line, problems=listed)
+
+
+def _shown(problem: Problem) -> Problem:
+    """A problem with no more of its texts than a person reads."""
+    key, reason, advice = (
+        text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}..."
+        for text in problem[:3]
+    )
+    return problem._replace(key=key, reason=reason, advice=advice)
 
 
 def _clause(problem: Problem) -> str:

@@ -444,11 +444,15 @@ def test_a_wrong_value_is_reported_under_the_key_that_holds_it(
             "c3",
             "has 1,001 keys, and may have 1,000",
         ),
+        (
+            "\n".join(f"c{n}->c0.enabled = true" for n in range(1, 30))
+            + f"\nschedule.assets = {','.join(f'a{n}' for n in range(60))}",
+            "schedule.assets",
+            "names 1,740 in all flows, and a file may name 1,000",
+        ),
     ],
 )
-def test_a_file_of_too_much_is_refused_before_it_is_read(
-    tmp_path: Path, start: str, key: str, reason: str
-) -> None:
+def test_a_file_of_too_much_is_refused(tmp_path: Path, start: str, key: str, reason: str) -> None:
     aliases = [f"c{number}" for number in range(30)]
     brokers = "\n".join(f"{alias}.bootstrap.servers = {alias}:9092" for alias in aliases)
     text = f"clusters = {','.join(aliases)}\n{brokers}\n{start}\n"

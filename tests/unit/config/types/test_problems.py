@@ -27,6 +27,15 @@ def test_several_are_a_list_in_which_each_stands_once() -> None:
     assert str(error) == "flow.yaml: a: is required\nflow.yaml: b: is odd. Try 4."
 
 
+def test_no_more_is_shown_than_a_person_reads() -> None:
+    """Airflow stores it each time that it reads the file."""
+    long = Problem("k" * 1_000_000, "r" * 1_000_000, "a" * 1_000_000)
+    for problems in ((long,), (Problem("b", "is unknown"), long)):
+        error = config_error("flow.yaml", *problems)
+        assert len(str(error)) < 10_000
+        assert error.problems == problems
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [("writer", "Did you mean 'writers'?"), ("Writers", "Did you mean 'writers'?"), ("x", "")],

@@ -28,8 +28,9 @@ _NAMES_ALONE: Final = regex.compile(r"[A-Za-z0-9._|-]*+")
 _NAME_WEIGHT: Final = 5
 # A second or two of a DAG processor that reads all flows.
 _HEAVIEST: Final = 100_000
-# What a dot, which stands for all but the ends of lines, takes beside other characters.
-_DOT_WEIGHT: Final = 7
+# What stands for a dot, a dollar sign or a word's end is up to a hundred times as long: of what it is longer, so many
+# characters take as long as one of the pattern's.
+_TRANSLATED_WEIGHT: Final = 3
 # Of all patterns of a file: some seconds.
 _HEAVIEST_FILE: Final = 500_000
 # How many patterns a reason lists.
@@ -79,16 +80,14 @@ def patterns_of_file() -> Iterator[None]:
         _left.reset(token)
 
 
-def _spend(text: str) -> None:
-    """Raise ``PatternError`` where what is compiled of a file takes too long together."""
-    left = _left.get()
-    if left is None:
-        return
+def _spend(text: str, translated: str) -> None:
+    """Raise ``PatternError`` where an expression, or all of a file together, take too long to compile."""
+    left = _left.get() or [_HEAVIEST_FILE]
     weight = 1 / _NAME_WEIGHT if _NAMES_ALONE.fullmatch(text) else 1.0
-    left[0] -= weight * len(text) + _DOT_WEIGHT * text.count(".")
+    left[0] -= weight * len(text) + max(0, len(translated) - len(text)) / _TRANSLATED_WEIGHT
     if left[0] < 0:
         raise PatternError(
-            "the patterns of this file take too long to compile together: shorten them, or divide the file"
+            "the patterns take too long to compile together: shorten them, or divide their file"
         )
 
 
@@ -100,9 +99,10 @@ class NamePatterns:
     """
 
     def __init__(self, text: str) -> None:
-        _spend(text)
+        translated = translate_regex(text)
+        _spend(text, translated)
         # Version 1 has nested sets and intersections.
-        self._compile = regex.compile(translate_regex(text), regex.VERSION1)
+        self._compile = regex.compile(translated, regex.VERSION1)
         self._text = text
         self._beyond_s = 0.0
 

@@ -157,6 +157,15 @@ def test_patterns_that_take_long_to_compile_are_refused_before_that(item: str) -
     assert time.process_time() - began < 1
 
 
+@pytest.mark.parametrize("item", ["$", r"\b", r"\R"])
+def test_so_are_patterns_that_stand_for_longer_ones(item: str) -> None:
+    """Fifty thousand ends of words would take minutes."""
+    began = time.process_time()
+    with pytest.raises(PatternError, match="take too long to compile together"):
+        compile_patterns([item * (99_000 // len(item))])
+    assert time.process_time() - began < 3
+
+
 @pytest.mark.parametrize("end", ["", "\\"])
 def test_a_set_without_an_end_is_refused_at_once(end: str) -> None:
     began = time.process_time()

@@ -125,7 +125,8 @@ class TransformRule(BaseModel):
         if not (self.where or self.set or self.drop):
             raise ValueError("must have where, set, drop or function")
         changed = [read_path(text) for text in (*(key for key, _ in self.set), *self.drop)]
-        if len({*changed}) < len(changed):
+        places = {*changed}
+        if len(places) < len(changed):
             raise ValueError("sets or drops the same thing twice")
         for path in (*changed, *(read_path(key) for key, _ in self.types)):
             if (
@@ -139,7 +140,7 @@ class TransformRule(BaseModel):
                 )
         for path in changed:
             whole = RecordPath(path.part)
-            if path != whole and path.part != "headers" and whole in changed:
+            if path != whole and path.part != "headers" and whole in places:
                 raise ValueError(f"sets {whole} and {path}, which is a part of it")
         for text in self.drop:
             if not read_path(text).names:

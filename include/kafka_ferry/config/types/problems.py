@@ -25,6 +25,7 @@ NAME_PATTERN: Final = r"^[A-Za-z0-9._-]+$"
 
 # What is wrong may be of any length, and an Airflow stores it, and shows it, each time that it reads the file.
 _LONGEST_TEXT: Final = 2_000
+_MOST_SHOWN: Final = 200
 _NO_TEXT: Final = regex.compile(r"[\x00\uD800-\uDFFF]")
 
 
@@ -45,9 +46,9 @@ def no_text(key: str, value: str) -> Problem | None:
 
 
 def config_error(file: str, *problems: Problem) -> ConfigError:
-    """One error that lists all the problems; its ``key`` is the first one's."""
+    """One error that lists the problems, as many as a person reads; its ``key`` is the first one's."""
     listed = tuple(dict.fromkeys(problems))
-    first, *rest = map(_shown, listed)
+    first, *rest = map(_shown, listed[:_MOST_SHOWN])
     if not rest:
         clause = _clause(first)
         return ConfigError(
@@ -59,6 +60,7 @@ def config_error(file: str, *problems: Problem) -> ConfigError:
             f"{place_text(file, problem.line)}: {problem.key}: {_sentence(problem)}"
             for problem in rest
         ),
+        *([f"And {more:,} more."] if (more := len(listed) - _MOST_SHOWN) > 0 else ()),
     ]
     reason = "\n".join(map(one_line, lines))
     return ConfigError(file, first.key, reason, line=first.line, problems=listed)
@@ -67,8 +69,7 @@ def config_error(file: str, *problems: Problem) -> ConfigError:
 def _shown(problem: Problem) -> Problem:
     """A problem with no more of its texts than a person reads."""
     key, reason, advice = (
-        text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}..."
-        for text in problem[:3]
+        text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}..." for text in problem[:3]
     )
     return problem._replace(key=key, reason=reason, advice=advice)
 

@@ -34,6 +34,9 @@ def test_no_more_is_shown_than_a_person_reads() -> None:
         error = config_error("flow.yaml", *problems)
         assert len(str(error)) < 10_000
         assert error.problems == problems
+    many = config_error("flow.yaml", *(Problem(f"key{n}", "is unknown") for n in range(1_000)))
+    assert "key199" in str(many)
+    assert str(many).splitlines()[-1].strip() == "And 800 more."
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ HELD_BY: Final[dict[str, str]] = {
     "system/dags/test_lineage.py": f"{AIRFLOW}/monitoring: lineage",
     "system/dags/test_links.py": f"{AIRFLOW}: links",
     "system/runs/test_notify_task.py": f"{AIRFLOW}: notify_task",
-    "system/pages/test_page.py": f"{AIRFLOW}/page: access app dag_runs",
+    "system/pages/test_page.py": f"{AIRFLOW}/page: access app",
     "system/dags/test_params.py": f"{AIRFLOW}/dags: params",
     "system/dags/test_plan_text.py": f"{AIRFLOW}/dags: plan_text",
     "system/runs/test_preload.py": f"{AIRFLOW}: preload",

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
@@ -21,6 +21,9 @@ from kafka_ferry.clock import ms_of
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
+
+
+_MOST_FAILED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +80,8 @@ class DagState:
         next_run_at: when its next run is due, in milliseconds since 1970; None where none is.
         latest: its latest run, None if it never had one.
         question: the oldest one that a person has to answer, None without one.
-        failed_backfills: the runs of Airflow's backfills that have failed, the newest first: no later run does what
-            they did not.
+        failed_backfills: the newest runs of Airflow's backfills that have failed, the newest first: no later run does
+            what they did not.
     """
 
     dag_id: str
@@ -146,17 +149,20 @@ def _questions(session: Session, dag_ids: Collection[str]) -> dict[str, OpenQues
 
 
 def _failed_backfills(session: Session, dag_ids: Collection[str]) -> dict[str, list[str]]:
-    failed = session.execute(
-        select(DagRun.dag_id, DagRun.run_id)
+    newest = func.row_number().over(partition_by=DagRun.dag_id, order_by=DagRun.id.desc())
+    failed = (
+        select(DagRun.dag_id, DagRun.run_id, newest.label("place"))
         .where(
             DagRun.dag_id.in_(dag_ids),
             DagRun.run_type == DagRunType.BACKFILL_JOB,
             DagRun.state == State.FAILED,
         )
-        .order_by(DagRun.id.desc())
+        .subquery()
     )
+    # Whoever may begin a backfill chooses how many runs it has.
+    shown = select(failed).where(failed.c.place <= _MOST_FAILED).order_by(failed.c.place)
     runs = defaultdict[str, list[str]](list)
-    for row in failed:
+    for row in session.execute(shown):
         runs[row.dag_id].append(row.run_id)
     return runs
 

@@ -124,7 +124,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/preserved/test_copy.py": "copy/target/preserved: gap_filler records",
     "integration/preserved/test_crash.py": "copy/target/preserved: adoption uncommitted_tail",
     "integration/preserved/test_proof.py": "copy/target/preserved: log_starts",
-    "integration/verify/test_repair.py": "runs/repair: give_up",
+    "integration/verify/test_repair.py": "cli: repair_options; runs/repair: give_up",
     "integration/sync_topics/test_replica_placement.py": "control: replica_assignment",
     "integration/sync_topics/test_tiered_configs.py": "runs/plan: tiered_storage",
     "integration/sync_topics/test_retire.py": "runs/sync_topics: delete_topics retire",

@@ -112,7 +112,9 @@ class Changer:
         self, rule: TransformRule, formats: Mapping[str, FieldFormat] = MappingProxyType({})
     ) -> None:
         in_json: Mapping[str, FieldFormat] = {
-            part: JsonFields() for part in PARTS if rule.format_of(part) == "json"
+            part: JsonFields(rule.decimals(part))
+            for part in PARTS
+            if rule.format_of(part) == "json"
         }
         self.steps: Final = rule.steps
         self.named_headers: Final = rule.named_headers

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Final
+from typing import Any, Final
 
 from kafka_ferry.batches.record_format.content import Header
 from kafka_ferry.batches.rule_counts import FieldCounts
@@ -40,6 +40,10 @@ _SPACE: Final = re.compile(_S)
 _NAME: Final = re.compile(
     rf'{_S}"({_PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){_PLAIN})*+)"{_S}:{_S}'
 )
+# What Spark makes a decimal of digit by digit: 1e-999999999 takes it hours. It leaves out commas, and takes the digits
+# of all scripts.
+_FAR: Final = re.compile(r"[eE][-+]?\d{4}|[\s\S]{1000}")
+_MAY_BE_FAR: Final = re.compile(rb"[eE][-+,0-9]{4}|[-+,.0-9]{1000}|\\u|[\x80-\xff]")
 # Long texts are left to json's scanner, which is quicker for them.
 _SHORT: Final = (
     r'(?:"[^"\\\x00-\x1f]{0,100}+"'
@@ -53,12 +57,24 @@ class NotAnObject(ValueError):
 
 
 class JsonFields:
-    """The ``FieldFormat`` of JSON."""
+    """The ``FieldFormat`` of JSON.
+
+    Args:
+        decimals: the names of members that Spark reads as decimals, or that have some in them.
+    """
 
     schema_header = b""
 
+    def __init__(self, decimals: Collection[str] = ()) -> None:
+        self._decimals = frozenset(decimals)
+
     def as_json(self, content: bytes, _: Sequence[Header] = ()) -> bytes:
-        """The content itself, if it is text in UTF-8: bytes that are not would be read as other characters."""
+        """The content itself, if it is text in UTF-8: bytes that are not would be read as other characters.
+
+        Nor is it passed on with a decimal that has a far exponent, or very many digits.
+        """
+        if self._decimals and _MAY_BE_FAR.search(content) and self._has_far_decimal(content):
+            return _NO_JSON
         if content.isascii():
             return content
         try:
@@ -66,6 +82,19 @@ class JsonFields:
         except UnicodeDecodeError:
             return _NO_JSON
         return content
+
+    def _has_far_decimal(self, content: bytes) -> bool:
+        def values(members: list[tuple[str, Any]]) -> list[Any]:
+            if any(name in self._decimals and _is_far(value) for name, value in members):
+                raise OverflowError
+            return [value for _, value in members]
+
+        try:
+            json.loads(content, object_pairs_hook=values, parse_float=str, parse_int=str)
+        except (ValueError, RecursionError, OverflowError):
+            # What Python does not read, Spark may.
+            return True
+        return False
 
     def with_fields(
         self,
@@ -80,6 +109,18 @@ class JsonFields:
         except UnicodeDecodeError:
             raise NotAnObject("it is not text in UTF-8") from None
         return with_fields(text, nest(changes), counts).encode()
+
+
+def _is_far(value: Any) -> bool:
+    """Whether a value has a number or a text that would be no decimal in reasonable time."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, str) and _FAR.search(part.replace(",", "")):
+            return True
+    return False
 
 
 def with_fields(text: str, changes: Changes, counts: FieldCounts | None = None) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from kafka_ferry.errors import ConfigError
@@ -13,6 +14,7 @@ from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.runs import Run
 from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_ferry.spark.transforms import checked_rules
+from kafka_ferry.spark.transforms.arrow_rows import ROWS
 from kafka_ferry.spark.transforms.query import RulesQuery, rules_session
 from tests.support.records.builders import Record, read_all
 from tests.support.runs.command_line import ferry_process
@@ -255,15 +257,53 @@ def test_a_format_that_no_expression_reads_changes_nothing(
         ("cast(cast(array(topic) as array<timestamp>)[0] as string)", "to_timestamp"),
         ("cast(from_json(topic, 'a timestamp').a as string)", "to_timestamp"),
         ("cast(variant_get(parse_json(topic), '$.a', 'timestamp') as string)", "to_timestamp"),
+        ("cast(from_json(topic, 'a decimal(10,2)').a as string)", "cast(text as decimal)"),
+        ("cast(from_csv(topic, 'a double').a as string)", "cast(text as double)"),
+        ("cast(from_xml(topic, 'a array<decimal(9,0)>').a[0] as string)", "cast(text as decimal)"),
+        ("cast(variant_get(parse_json(topic), '$', 'boolean') as string)", "cast(text as boolean)"),
+        ("cast(cast(split(topic, ',') as array<float>)[0] as string)", "cast(text as float)"),
     ],
 )
-def test_what_may_give_something_else_the_next_time_is_refused_by_name(
+def test_what_may_give_something_else_the_next_time_or_take_hours_is_refused_by_name(
     pair: Pair, spark: SparkSource, expression: str, why: str
 ) -> None:
     said = refusal(pair, spark, {"set": {"value": expression}})
 
     assert why in said
     assert "transform, rule 1 (orders), set value" in said
+
+
+def test_a_text_that_takes_hours_to_become_a_number_fails_at_once(
+    pair: Pair, spark: SparkSource
+) -> None:
+    """A far exponent, very many digits, or capital sigmas, whose small letters depend on all others."""
+    slow = [b"1e-99999", b"1e9999999", b"9" * 100_000, "Σ".encode() * 20_000]
+    rule = {
+        "topics": ["orders"],
+        "format": {"value": "string"},
+        "set": {
+            "headers['decimal']": "transform(array(value), x -> cast(x as decimal(10,2)))[0]",
+            "headers['double']": "coalesce(try_cast(value as double), -1)",
+            "headers['compared']": "if(try_cast(value as int) is null, false, value > 1.5)",
+            "headers['boolean']": "try_cast(value as boolean)",
+        },
+    }
+    flow = pair.flow(["orders"], transform=[rule])
+    session = rules_session(spark())
+    values = [b"-1.50", b" 2 ", *slow]
+    columns = {"rule": pa.array([0] * len(values), pa.int32()), "value": pa.array(values)}
+    rows = pa.table(
+        [columns.get(it.name, pa.nulls(len(values), it.type)) for it in ROWS], schema=ROWS
+    )
+
+    got = RulesQuery(session, flow).with_results(session.createDataFrame(rows)).collect()
+
+    assert [[it and bytes(it) for it in row.results] for row in got[:2]] == [
+        [b"-1.50", b"-1.5", b"false", None],
+        [b"2.00", b"2.0", b"true", None],
+    ]
+    assert [row.failed for row in got] == [-1, -1, *[1] * len(slow)]
+    assert bytes(got[-1].results[1]) == b"-1.0"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_ferry.config.options.transform import TransformRule
+from kafka_ferry.transform import Changer
 from kafka_ferry.transform.json_fields import JsonFields, NotAnObject, nest, with_fields
 
 
@@ -88,6 +90,39 @@ def test_a_path_through_anything_but_an_object_is_refused_instead_of_left_unmask
 )
 def test_expressions_see_no_other_text_where_it_is_not_utf_8(content: bytes, seen: bytes) -> None:
     assert JsonFields().as_json(content) == seen
+
+
+@pytest.mark.parametrize(
+    ("content", "is_seen"),
+    [
+        (b'{"a":1e999,"b":2}', True),
+        (b'{"a":1,"b":"1e999999999","c":[1e99999]}', True),
+        (b'{"a":1e-999999999}', False),
+        (b'{"c":[{"a":{"d":["1E999999999"]}}],"a":1}', False),
+        (b'{"a":"1\\u0065999999999"}', False),
+        (b'{"a":"1e9,9,9,9"}', False),
+        ('{"a":"1e\uff19\uff19\uff19\uff19\uff19"}'.encode(), False),
+        ('{"a":"ä"}'.encode(), True),
+        (b'{"a":' + b"9" * 1_000 + b"}", False),
+        # Spark reads what follows by a wider grammar.
+        (b"{'a':1e99999}", False),
+    ],
+)
+def test_no_decimal_with_a_far_exponent_or_many_digits_is_seen(
+    content: bytes, is_seen: bool
+) -> None:
+    """Java takes hours for it."""
+    assert JsonFields(["a"]).as_json(content) == (content if is_seen else b"\xff")
+
+
+def test_rules_know_their_decimals() -> None:
+    types = {"value.a": "decimal(10,2)", "value.b.c": "array<struct<n: NUMERIC>>", "value.d": "int"}
+    rule = TransformRule.model_validate(
+        {"topics": ["t"], "format": {"value": "json"}, "types": types, "where": "true"}
+    )
+
+    assert rule.decimals("value") == ["a", "c"]
+    assert Changer(rule).formats["value"].as_json(b'{"c":1e99999}') == b"\xff"
 
 
 _VALUES = st.recursive(

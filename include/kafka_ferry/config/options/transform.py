@@ -45,6 +45,7 @@ _SECRET: Final = regex.compile(r"""\bsecret\(\s*(['"])([^'"]+)\1\s*\)""", regex.
 # Where it names one, and everywhere it uses any.
 _HEADER: Final = regex.compile(r"""\bheaders\s*\[\s*(['"])([^'"\\]*)\1\s*\]""", regex.IGNORECASE)
 _HEADERS: Final = regex.compile(r"\bheader(s|_list)\b", regex.IGNORECASE)
+_DECIMAL: Final = regex.compile(r"\b(decimal|dec|numeric)\b", regex.IGNORECASE)
 _FINGERPRINT_DIGITS: Final = 16
 
 
@@ -158,6 +159,11 @@ class TransformRule(BaseModel):
     def format_of(self, part: Part) -> Format:
         """How a record's key or value is read."""
         return next((form for of, form in self.format if of == part), "bytes")
+
+    def decimals(self, part: Part) -> list[str]:
+        """The names of the JSON fields of a part that are decimals by ``types``, or have some in them."""
+        paths = (read_path(text) for text, type_ in self.types if _DECIMAL.search(type_))
+        return [path.names[-1] for path in paths if path.part == part]
 
     @property
     def registry_formats(self) -> tuple[RegistryFormat, ...]:

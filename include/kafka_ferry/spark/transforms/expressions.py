@@ -15,6 +15,7 @@ from kafka_ferry.spark.transforms.repeatable import (
     not_repeatable,
     unknown_function,
 )
+from kafka_ferry.spark.transforms.slow_texts import reads_slow_text, without_slow_texts
 from kafka_ferry.spark.transforms.trees import Node, Tree
 
 if TYPE_CHECKING:
@@ -181,11 +182,16 @@ def resolve(
         raise ValueError(_NOT_PLAIN)
     if plan.expressions().size() > len(expressions):
         raise ValueError("must be one expression: use struct(*)")
+    made = [plan.expressions().apply(place) for place in range(len(expressions))]
+    near = [without_slow_texts(jvm, tree) for tree in made]
+    to_column = jvm.org.apache.spark.sql.classic.ExpressionUtils.column
+    if any(one is not other for one, other in zip(made, near, strict=True)):
+        plan = rows.select(*map(Column, map(to_column, near)))._jdf.queryExecution().analyzed()
     for place, field in enumerate(selected.schema):
         tree = plan.expressions().apply(place)
         if tree.getClass().getSimpleName() == "Alias":
             tree = tree.child()
-        column = Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(tree))
+        column = Column(to_column(tree))
         type_ = field.dataType.typeName()
         yield ResolvedExpression(column, type_, type_ in _NESTED, tree, plan, place)
 
@@ -196,12 +202,14 @@ def repeatable(
     """An expression that gives the same for the same record every time, as it is evaluated.
 
     Raises:
-        ValueError: it may give something else the next time.
+        ValueError: it may give something else the next time, or take any time.
     """
     patterns = _jvm(spark).org.apache.spark.sql.catalyst.trees.TreePattern
     if not resolved.tree.deterministic() or resolved.tree.containsPattern(patterns.CURRENT_LIKE()):
         raise ValueError(f"depends on chance, the time, the user or the session{_AGAIN}")
     plain = resolved.plain(spark)
+    if problem := reads_slow_text(plain):
+        raise ValueError(problem)
     if problem := not_repeatable(expression.text, expression.tree, plain):
         raise ValueError(f"{problem}{_AGAIN}")
     return plain

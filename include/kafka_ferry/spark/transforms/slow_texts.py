@@ -1,0 +1,92 @@
+"""Texts that Java takes hours to make something of, which are made none before.
+
+(a) A decimal with a far exponent, such as 1e-999999999. Spark refuses what is too large for a decimal before it
+    computes with it, but not what is too small, nor what its readers of JSON, CSV and XML read.
+(b) Many capital sigmas: what one is in small letters depends on all letters around it, and Spark makes small letters
+    of what is to be another number, a truth value or an interval.
+
+``JsonFields`` keeps (a) from what a rule's ``types`` have read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kafka_ferry.spark.transforms.trees import Node, Tree
+
+_FAR: Final = r"[eE][-+]?\p{Nd}{4}|(?s:.{1000})"
+_NOT_ASCII: Final = r"[^\x00-\x7f]"
+# No value of any of these types.
+_NOTHING: Final = "?"
+_BY_TYPE: Final[Mapping[str, str]] = {
+    "decimal": _FAR,
+    **dict.fromkeys(("double", "float", "boolean", "interval"), _NOT_ASCII),
+}
+_DECIMALS: Final = r"decimal\(|interval\""
+_NUMBERS: Final = rf"double|float|{_DECIMALS}"
+# By what reads texts, the types that it takes long for; as Catalyst writes a type in JSON.
+_READERS: Final = {
+    kind: re.compile(rf'[tT]ype": "({types})')
+    for kind, types in {
+        "JsonToStructs": _DECIMALS,
+        "XmlToStructs": _DECIMALS,
+        "CsvToStructs": _NUMBERS,
+        "VariantGet": rf"boolean|{_NUMBERS}",
+        "Cast": rf"boolean|{_NUMBERS}",
+    }.items()
+}
+_TEXTS: Final = ("string", "char", "variant")
+
+
+def without_slow_texts(jvm: Any, root: Any) -> Any:
+    """An expression in which a text that takes long to become something else becomes nothing; itself if there is none.
+
+    Args:
+        jvm: the JVM.
+        root: Catalyst's expression, resolved.
+    """
+    from pyspark.sql import functions as sf
+
+    to_expression = jvm.org.apache.spark.sql.classic.ExpressionUtils.expression
+    replace = jvm.org.apache.spark.sql.catalyst.expressions.RegExpReplace
+    # An inner one comes later, and keeps the places of outer ones.
+    for node in reversed([node for node in Tree(root).nodes if node.kind == "Cast"]):
+        slow = _BY_TYPE.get(str(node.fields["dataType"]).partition("(")[0])
+        if slow and _type_of_child(Tree(root), node).startswith("string"):
+            text = Tree(root).at(node).child()
+            literals = (to_expression(sf.lit(value)._jc) for value in (slow, _NOTHING, 1))
+            root = _with_child(jvm, root, (*node.path, 0), replace(text, *literals))
+    return root
+
+
+def reads_slow_text(tree: Tree) -> str:
+    """Where an expression makes something of texts that cannot be looked at before; "" for nowhere."""
+    for node in tree.nodes:
+        types = _READERS.get(node.kind)
+        slow = types and types.search(json.dumps(dict(node.fields)))
+        if not slow:
+            continue
+        if node.kind == "Cast":
+            of = _type_of_child(tree, node)
+            if of.startswith("string") or not any(text in of for text in _TEXTS):
+                continue
+        type_ = slow[1].strip('("')
+        return f"reads a {type_} out of text, which may take hours: read text, and use cast(text as {type_})"
+    return ""
+
+
+def _type_of_child(tree: Tree, node: Node) -> str:
+    return str(tree.at(node).child().dataType().simpleString())
+
+
+def _with_child(jvm: Any, root: Any, path: tuple[int, ...], child: Any) -> Any:
+    """A tree with another child at a path."""
+    if not path:
+        return child
+    place, *below = path
+    children = [root.children().apply(at) for at in range(root.children().size())]
+    children[place] = _with_child(jvm, children[place], tuple(below), child)
+    return root.withNewChildren(jvm.PythonUtils.toSeq(children))

@@ -17,7 +17,7 @@ from typing import Any, Final
 import xxhash
 from kafka.record.legacy_records import LegacyRecordBatch
 
-from kafka_ferry.batches.record_format.codecs import LZ4, decompress
+from kafka_ferry.batches.record_format.codecs import LZ4, OPENED_AT_ONCE, decompress
 from kafka_ferry.batches.record_format.content import Content
 from kafka_ferry.batches.record_format.header import Batch, MalformedBatch
 from kafka_ferry.batches.record_format.records import Record, dense_batch
@@ -30,6 +30,8 @@ _LENGTHS: Final = 8  # of key and value
 _HEADER_BYTES: Final = {0: 18, 1: 26}
 _MAX_STRETCH_BYTES: Final = 512 * 1024
 _MAX_DELTA: Final = 2**31 - 1
+# A set is rebuilt as a whole. Ten megabytes of it may hold millions of messages, of which each takes some 600 bytes.
+_MAX_SET_BYTES: Final = 2 * OPENED_AT_ONCE
 
 
 def legacy_batch(records: bytes, at: int) -> tuple[Batch, int]:
@@ -114,7 +116,8 @@ def _unwrap(wrapper: bytes, magic: int, codec: int) -> list[Record]:
     packed = decoded.value or b""
     if codec == LZ4 and magic == 0:
         packed = _with_checksum(packed)
-    records = [_record(message) for message in _messages(decompress(packed, codec), magic)]
+    plain = decompress(packed, codec, _MAX_SET_BYTES)
+    records = [_record(message) for message in _messages(plain, magic)]
     if not records:
         raise MalformedBatch(f"a compressed message at offset {decoded.offset} that holds none")
     if magic == 0:

@@ -134,6 +134,12 @@ def test_a_wrapper_around_anything_but_its_messages_is_malformed(inner: bytes) -
         list(split_batches(wrapper))
 
 
+def test_a_set_is_not_opened_beyond_64_mebibytes() -> None:
+    carrier = a_message_set([Record(NOW, None, compress(bytes(2**26 + 1), 1))], magic=1)
+    with pytest.raises(MalformedBatch, match="more than 67108864 bytes"):
+        list(split_batches(with_message_crc(carrier[:17] + b"\1" + carrier[18:])))
+
+
 @pytest.mark.parametrize("codec", [4, 5, 6, 7])
 def test_a_codec_that_the_old_formats_do_not_have_is_malformed(codec: int) -> None:
     plain = a_message_set([Record()], magic=1)

@@ -84,7 +84,10 @@ class GroupControl:
         except FerryError:
             names = []
         parts = [part.strip() for part in name.split(",")]
-        apart = "Name each of them by itself." if len(parts) > 1 and {*parts} <= {*names} else ""
+        apart = ""
+        if len(parts) > 1 and {*parts} <= {*names}:
+            options = " ".join(f"--group {part}" for part in parts)
+            apart = f"Name each of them by itself: {options}; in a form, one a line."
         advice = (
             apart
             or did_you_mean(name, names)

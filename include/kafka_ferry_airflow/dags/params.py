@@ -163,7 +163,10 @@ def _by_hand(since: str | None, until: str | None) -> Window | None:
         raise FerryError("Only one of since and until is set.", advice="Set both, or none.")
     window = _moment("since", since), _moment("until", until)
     if window[0] >= window[1]:
-        raise FerryError(f"since ({since}) is not before until ({until}).")
+        raise FerryError(
+            f"since ({since}) is not before until ({until}).",
+            advice="Trigger the DAG again, with the earlier one as since.",
+        )
     return Window(*window)
 
 

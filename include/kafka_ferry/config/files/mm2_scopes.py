@@ -176,7 +176,10 @@ def _unknown(key: str, aliases: Sequence[str], readings: Sequence[tuple[str, str
         if name in OPTIONS:
             advice = f"Write {name} or, for one flow, source->target.{name}."
             return Problem(key, "is an option of a flow, not of a cluster", advice)
+        target, _, option = name.partition(".")
         near = did_you_mean(name, CLUSTER_NAMES)
+        if target in aliases and option in {*OPTIONS, *KEYS, *_KNOWN["all"].names}:
+            near = f"Did you mean '{scope.removesuffix('.')}->{name}'?"
         advice = near or f"A client's own properties begin with {scope}consumer (producer, admin)."
         return Problem(key, "is not an option of a cluster", advice)
     valid = [f"{scope}{option}" for option in {*OPTIONS, *KEYS, *_KNOWN["all"].names}]

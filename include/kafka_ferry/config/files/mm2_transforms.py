@@ -189,7 +189,9 @@ class _Chain:
     def _require(self, name: str) -> str:
         if text := self._settings.get(name, ""):
             return text
-        raise _Refused(name, "is required")
+        raise _Refused(
+            name, "is required", f"MirrorMaker 2 reads no {name} without source->target before it."
+        )
 
 
 def remote_topic_of(policy: str, separator: str, alias: str) -> str | None:

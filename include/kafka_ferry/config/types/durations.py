@@ -68,6 +68,8 @@ def read_duration(text: str) -> timedelta:
     if span <= timedelta():
         near = near_duration(text)
         meant = f". Did you mean '{near}'?" if near and near != text.strip() else ""
+        if text.strip().isdecimal() and len(text) <= _LONGEST_TEXT:
+            meant = f". A number needs its unit, such as '{text.strip()} minutes'"
         raise ValueError(
             "must be a span of time such as 15 minutes, 1 day 12 hours or PT15M, and not "
             f"'{text.strip():.80}'{meant}"

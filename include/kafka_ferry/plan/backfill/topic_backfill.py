@@ -162,8 +162,8 @@ class TopicBackfill:
                 )
             if self._ends_early:
                 reason = (
-                    "the first record that is not older than the window is newer than it by more than "
-                    "backfill.disorder.ms."
+                    "the source has no record of the window where it is looked for: the first record that is not "
+                    "older than the window is newer than it by more than backfill.disorder.ms."
                 )
             yield Note(topic, f"Nothing to backfill: {reason}")
         if self._after:

@@ -58,7 +58,8 @@ _ADVICE: Final = {
     # A field of what has none, as bytes.
     "INVALID_EXTRACT_BASE_FIELD_TYPE": "A key or value has fields by the rule's format alone, such as format: "
     "{value: json}.",
-    "UNRESOLVED_COLUMN": "If a text is meant, put it in single quotes within the expression, such as \"'masked'\".",
+    "UNRESOLVED_COLUMN": "If a field is meant, name it with its part, such as value.email; if a text, put it in single "
+    "quotes within the expression, such as \"'masked'\".",
     "INVALID_USAGE_OF_STAR_OR_REGEX": "If a text is meant, put it in single quotes within the expression, such as "
     "\"'***'\".",
 }

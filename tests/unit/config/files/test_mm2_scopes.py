@@ -44,6 +44,7 @@ def test_the_longest_alias_that_gives_a_known_name_is_meant(
         ("a.bootstrap.server", "is not an option of a cluster", "'bootstrap.servers'"),
         ("a.b.bootstrap.server", "is not an option of a cluster", "'bootstrap.servers'"),
         ("a.linger.ms", "is not an option of a cluster", "a.consumer (producer, admin)"),
+        ("a.dc.topics", "is not an option of a cluster", "'a->dc.topics'"),
         ("a.topics", "is an option of a flow, not of a cluster", "Write topics"),
         ("nope.bootstrap.servers", "alias 'nope' is not in clusters", "a, a.b, dc"),
         ("primry.consumer.y", "alias 'primry' is not in clusters", "'primary'"),

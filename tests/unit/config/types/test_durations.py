@@ -56,6 +56,11 @@ def test_what_names_no_time_is_refused(text: str) -> None:
             read(text)
 
 
+def test_a_bare_number_is_told_that_it_needs_a_unit() -> None:
+    with pytest.raises(ValueError, match="needs its unit, such as '10 minutes'"):
+        read_span("10")
+
+
 @pytest.mark.parametrize("text", ["36501 days", "P36501D", "999999999 days"])
 def test_a_span_has_100_years_at_most(text: str) -> None:
     with pytest.raises(ValueError, match="must be 100 years"):

@@ -41,10 +41,16 @@ def test_no_more_is_shown_than_a_person_reads() -> None:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("writer", "Did you mean 'writers'?"), ("Writers", "Did you mean 'writers'?"), ("x", "")],
+    [
+        ("writer", "Did you mean 'writers'?"),
+        ("Writers", "Did you mean 'writers'?"),
+        ("x", ""),
+        ("secondary.topics", "Did you mean 'topics'?"),
+        ("run-03:04", "Did you mean 'run-03:04.29'?"),
+    ],
 )
 def test_a_misspelt_name_has_a_suggestion_where_one_is_near(name: str, said: str) -> None:
-    assert did_you_mean(name, ["writers", "topics"]) == said
+    assert did_you_mean(name, ["writers", "topics", "run-03:15.04", "run-03:04.29"]) == said
 
 
 @pytest.mark.parametrize(

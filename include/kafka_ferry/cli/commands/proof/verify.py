@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 AllOption = Annotated[
     bool,
     typer.Option(
-        "--all", help="Verify all that the flow ever copied, whether verified before or not."
+        "--all",
+        help="Verify all that the flow ever copied, whether verified before or not. For some topics only: "
+        "ferry run --verify-all --topics NAME,...",
     ),
 ]
 RunIdOption = Annotated[

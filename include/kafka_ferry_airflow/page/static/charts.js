@@ -60,7 +60,7 @@ export function Plot({ label, points, format, steps, bars = false, toneOf, onCho
     width ? h("svg", { width, height: HEIGHT, role: "img", "aria-label": words, onPointerMove: move, onPointerLeave: () => setNear(null),
       onClick: () => near && onChoose?.(near), style: { display: "block", cursor: near && onChoose ? "pointer" : "default", touchAction: "pan-y" } },
       h(Frame, { width, marks, y, format }),
-      times(from, until, inner).map(([time, name]) =>
+      times(from, until, bars ? inner - slot : inner).map(([time, name]) =>
         h("text", { key: time, x: x({ at: time }), y: HEIGHT - 5, textAnchor: "middle", style: SMALL, fill: COLOURS.text }, name)),
       bars ? known.map((point) => bar(point, x, y, slot, near, toneOf)) : line(points, x, y),
       !bars && near ? h("circle", { cx: x(near), cy: y(near.value), r: 3.5, fill: COLOURS.line }) : null) : null,

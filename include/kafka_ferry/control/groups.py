@@ -84,15 +84,12 @@ class GroupControl:
         except FerryError:
             names = []
         parts = [part.strip() for part in name.split(",")]
-        apart = ""
         if len(parts) > 1 and {*parts} <= {*names}:
             options = " ".join(f"--group {part}" for part in parts)
-            apart = f"Name each of them by itself: {options}; in a form, one a line."
-        advice = (
-            apart
-            or did_you_mean(name, names)
-            or "`kafka-consumer-groups.sh --list` shows its groups."
-        )
+            advice = f"Name each of them by itself: {options}; in a form, one a line."
+        else:
+            near = did_you_mean(name, names)
+            advice = near or "`kafka-consumer-groups.sh --list` shows its groups."
         return InputError(f"There is no group {name} on {self.alias}.", advice=advice)
 
     def describe(self, names: Collection[str]) -> dict[str, Group | FerryError]:

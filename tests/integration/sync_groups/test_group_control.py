@@ -80,6 +80,7 @@ def test_groups_are_listed_with_their_types_and_states(
     with member(primary, classic, topic), member(primary, modern, topic, "consumer"):
         listed = {group.name: group for group in control.groups()}
         described = control.describe([classic, modern, simple, shared, "nobody's"])
+        together = control.no_such_group(f"{classic}, {modern}")
 
     expected = {
         classic: Group(classic, "classic", "Stable", "consumer"),
@@ -89,6 +90,7 @@ def test_groups_are_listed_with_their_types_and_states(
     }
     assert expected.items() <= listed.items()
     assert described == expected | {"nobody's": Group("nobody's", "classic", "Dead", "")}
+    assert f"by itself: --group {classic} --group {modern};" in together.advice
 
 
 def test_a_group_is_idle_as_soon_as_its_last_member_has_left(

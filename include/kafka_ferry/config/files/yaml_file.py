@@ -164,7 +164,9 @@ def _problem_with_key(key: object, value: object) -> Problem | None:
     if key in _SIDES or key in OPTIONS or is_policy_setting(name):
         return None
     if name in FIXED:
-        wrong = why_not(name, _java_text(value) or "")
+        # A mapping, or a list of them, has no form in Java's properties, and is never the default.
+        text = "" if value is None else _java_text(value)
+        wrong = why_not(name, "..." if text is None else text)
         return Problem(name, *wrong) if wrong else None
     if replacement := REMOVED.get(name):
         return Problem(name, "is not an option since MirrorMaker 2 4.0", f"Use {replacement}.")

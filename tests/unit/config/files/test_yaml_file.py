@@ -108,6 +108,8 @@ target: {<<: *base, alias: b, bootstrap.servers: "b:1"}
         ("offset.lag.max: 1", "offset.lag.max", "has no effect here: translation is exact"),
         ("topic.filter.class: company.Filter", "topic.filter.class", "cannot run here"),
         ("transforms: [a]", "transforms", "cannot run here"),
+        ("transforms: [{topics: [a]}]", "transforms", "as rules under transform"),
+        ("transforms: {topics: [a]}", "transforms", "as rules under transform"),
         ("config.providers.fil.param.x: y", "config.providers.fil.param.x", "no provider"),
         ("topics.rename: {a: b, c: b}", "topics.rename", "the same name 'b'"),
         ("topics.blacklist: x", "topics.blacklist", "Use topics.exclude"),

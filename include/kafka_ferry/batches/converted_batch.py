@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import attrgetter, itemgetter
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_ferry.batches.epochs import OLDEST_EPOCH
 from kafka_ferry.batches.record_format.header import Batch
@@ -28,6 +28,10 @@ class Reason(StrEnum):
     OUTSIDE_WINDOW = "outside-window"
     COPIED_BEFORE = "copied-before"
     FILTERED = "filtered"
+
+
+BY_THE_SOURCE: Final = frozenset({Reason.ABORTED, Reason.CONTROL, Reason.COMPACTED, Reason.LOST})
+"""The reasons for which the source has no committed record there either."""
 
 
 class Rebuilt(StrEnum):
@@ -73,6 +77,8 @@ class ConvertedBatch:
             it, or else as ``gap`` and ``lost_batch`` have it; -1 if it is not known.
         rule_counts: what a transform rule has done in it, in how many records (``batches.rule_counts``); of a batch
             that became several converted batches, all of it counts in the first of them.
+        last_crc: the CRC of the source batch that has the offset before ``end``; -1 where there is none, it is not
+            known, or that batch is of an old message format.
     """
 
     start: int
@@ -83,6 +89,7 @@ class ConvertedBatch:
     rebuilt: Mapping[Rebuilt, int] = field(default_factory=dict)
     leader_epoch: int = -1
     rule_counts: Mapping[str, int] = field(default_factory=dict)
+    last_crc: int = -1
 
     @property
     def first(self) -> int | None:
@@ -130,6 +137,7 @@ def assemble(
     rebuilt: Mapping[Rebuilt, int],
     leader_epoch: int,
     rule_counts: Mapping[str, int] = MappingProxyType({}),
+    last_crc: int = -1,
 ) -> Iterator[ConvertedBatch]:
     """Converted batches for the batches that ``[start, end)`` became, one for each, or one for none.
 
@@ -141,6 +149,7 @@ def assemble(
         rebuilt: the source batches by reason; they count on the first converted batch.
         leader_epoch: of the source batches.
         rule_counts: what a transform rule has done; it counts on the first converted batch too.
+        last_crc: as of the last converted batch.
     """
     known, begin, following = tuple(known), start, iter(pieces)
     piece: tuple[Batch | None, Runs] = next(following, (None, ()))
@@ -149,7 +158,10 @@ def assemble(
         stop = after[1][0][0] if after else end
         batch, runs = piece
         absent = tuple(_others(begin, stop, runs, within(known, begin, stop)))
-        yield ConvertedBatch(begin, stop, batch, runs, absent, rebuilt, leader_epoch, rule_counts)
+        crc = -1 if after else last_crc
+        yield ConvertedBatch(
+            begin, stop, batch, runs, absent, rebuilt, leader_epoch, rule_counts, crc
+        )
         if after is None:
             return
         begin, piece, rebuilt, rule_counts = stop, after, {}, {}

@@ -110,7 +110,7 @@ class _Passing:
         self._absent: list[Absent] = []
         self._bytes = 0
         self._codec = NONE
-        self._leader_epoch = -1
+        self._leader_epoch = self._last_crc = -1
 
     def add(self, batch: Batch, aborted: AbortFilter) -> Iterator[ConvertedBatch]:
         """What is certain once ``batch`` is known."""
@@ -146,6 +146,7 @@ class _Passing:
             yield from self._join(wanted)
         else:
             yield from self.flush()
+            self._last_crc = wanted.case.stored_crc
             yield from self._pass([wanted], stop)
 
     def flush(self) -> Iterator[ConvertedBatch]:
@@ -155,6 +156,7 @@ class _Passing:
 
     def _drop(self, dropped: _Wanted, reason: Reason) -> Iterator[ConvertedBatch]:
         case = dropped.case
+        self._last_crc = case.stored_crc
         self._absent += dropped.absent or [Absent(case.start, case.end, reason)]
         self.at = case.end
         if not self._waiting:
@@ -164,6 +166,7 @@ class _Passing:
         if self._waiting and not self._goes_along(wanted):
             yield from self.flush()
         self._waiting.append(wanted)
+        self._last_crc = wanted.case.stored_crc
         self._codec = self._codec or wanted.case.codec
         self.at = wanted.case.end
 
@@ -207,6 +210,7 @@ class _Passing:
             known=known,
             rebuilt=rebuilt,
             leader_epoch=self._leader_epoch,
+            last_crc=self._last_crc,
         )
 
     def _rebuilt(self, all_wanted: Sequence[_Wanted]) -> Iterator[tuple[Batch, Runs]]:

@@ -202,6 +202,7 @@ def by_runs(converted: ConvertedBatch) -> Iterator[ConvertedBatch]:
         rebuilt=converted.rebuilt,
         leader_epoch=converted.leader_epoch,
         rule_counts=converted.rule_counts,
+        last_crc=converted.last_crc,
     )
 
 
@@ -237,6 +238,7 @@ def in_parts(converted: ConvertedBatch) -> Iterator[ConvertedBatch]:
         rebuilt=converted.rebuilt or {Rebuilt.DIVIDED: 1},
         leader_epoch=converted.leader_epoch,
         rule_counts=converted.rule_counts,
+        last_crc=converted.last_crc,
     )
 
 

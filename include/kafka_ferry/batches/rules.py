@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka_ferry.batches.converted_batch import Reason, Rebuilt
-from kafka_ferry.batches.record_format.header import Batch
+from kafka_ferry.batches.record_format.header import NEWEST_FORMAT, Batch
 from kafka_ferry.batches.topic_limits import TopicLimits
 
 
@@ -50,6 +50,11 @@ class Case:
     def is_dense(self) -> bool:
         """Whether each of its offsets has a record."""
         return self.batch.header.records == self.batch.header.last_offset_delta + 1
+
+    @property
+    def stored_crc(self) -> int:
+        """The CRC with which the source has it; -1 of an old message format."""
+        return self.batch.header.crc if self.batch.stored_format == NEWEST_FORMAT else -1
 
     @property
     def codec(self) -> int:

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kafka_ferry.batches.batch_filter import BatchFilter
 from kafka_ferry.batches.converted_batch import Absent, Reason
-from kafka_ferry.batches.record_format.header import Batch
+from kafka_ferry.batches.record_format.header import NEWEST_FORMAT, Batch
 from kafka_ferry.batches.record_format.records import Record
-
-_NEWEST_FORMAT: Final = 2
 
 
 class SettledSpan(NamedTuple):
@@ -101,7 +99,7 @@ class TimeWindow(BatchFilter):
 
     def _has_one_time(self, batch: Batch) -> bool:
         """Whether all records have the newest record's time, which the header has."""
-        return batch.stored_format >= _NEWEST_FORMAT and batch.header.is_log_append_time
+        return batch.stored_format >= NEWEST_FORMAT and batch.header.is_log_append_time
 
     def _spans_in(self, start: int, end: int) -> Iterator[SettledSpan]:
         at = bisect_right(self._reach, start)

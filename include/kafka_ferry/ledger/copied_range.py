@@ -48,6 +48,8 @@ class CopiedRange(LedgerModel):
             one that ends without a batch as ``ConvertedBatch`` has it; -1 where it is not known.
         epochs: the leader epochs of its batches, each with the source offsets from and to which they are of it;
             none where all are of ``leader_epoch``, or where that is not known.
+        last_crc: the CRC of the source's batch that had the last offset, by which a source shows that was restored from
+            a backup; -1 where there was none, it is not known, or the batch was of an old message format.
         rewound_from: the position before it was set back to ``start``, because the source's log
             had been truncated to there (an unclean leader election); -1 where it was not.
         preserved: whether the records kept their offsets. They were written before this entry then,
@@ -89,6 +91,7 @@ class CopiedRange(LedgerModel):
     lost: tuple[tuple[int, int], ...] = ()
     leader_epoch: int = Field(-1, ge=-1, lt=2**31)
     epochs: tuple[EpochSpan, ...] = ()
+    last_crc: int = Field(-1, ge=-1, lt=2**32)
     rewound_from: int = Field(-1, ge=-1, lt=2**63)
     preserved: bool = False
     producer: ProducerState | None = None

@@ -116,6 +116,7 @@ SCHEMA: Final = pa.schema(
         ("letters", pa.list_(_SEGMENT)),
         ("remote_epoch", pa.int32()),
         ("rule_counts", _COUNTS),
+        ("last_crc", pa.int64()),
     ]
 )
 

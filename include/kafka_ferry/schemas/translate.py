@@ -158,6 +158,7 @@ def _fit(
         rebuilt=rebuilt,
         leader_epoch=converted.leader_epoch,
         rule_counts=converted.rule_counts,
+        last_crc=converted.last_crc,
     )
 
 

@@ -311,6 +311,7 @@ def rebuilt(
         rebuilt=converted.rebuilt or {Rebuilt.TRANSFORMED: 1},
         leader_epoch=converted.leader_epoch,
         rule_counts=rule_counts,
+        last_crc=converted.last_crc,
     )
 
 

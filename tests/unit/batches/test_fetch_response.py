@@ -156,6 +156,21 @@ def test_what_lies_before_a_batch_after_the_range_is_of_that_ones_log() -> None:
     assert (left.start, left.end, left.leader_epoch) == (2, 5, 4)
 
 
+def test_the_source_batch_in_which_a_converted_batch_ends_is_known_by_its_crc() -> None:
+    log = [
+        a_batch(2),
+        a_batch(2, at=2),
+        a_marker(at=4, producer_id=5, commit=True),
+        a_batch(2, at=8),
+    ]
+    records, crcs = b"".join(log), [int.from_bytes(batch[17:21], "big") for batch in log]
+    assert [it.last_crc for it in judged(records, 0, 10)] == crcs
+    assert [it.last_crc for it in judged(records, 0, 10, topic_limits=TopicLimits())] == crcs[-1:]
+    assert [it.last_crc for it in judged(records, 3, 5)] == crcs[1:3]
+    # No batch has the last offset of a range that ends in a gap.
+    assert [it.last_crc for it in judged(records, 4, 6)] == [crcs[2], -1]
+
+
 def converted_of(batch: bytes, start: int, end: int) -> ConvertedBatch:
     [converted] = judged(batch, start, end)
     return converted

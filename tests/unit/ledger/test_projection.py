@@ -79,6 +79,7 @@ def test_an_entry_or_a_copied_range_is_a_row(table: LedgerTable, ledger: Topic) 
         "remote_epoch": -1,
         "letters": [],
         "rule_counts": [],
+        "last_crc": -1,
     }
     assert (payments["ledger_offset"], payments["topic"], payments["partition"]) == (
         2,

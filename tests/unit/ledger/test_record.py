@@ -115,6 +115,7 @@ def test_a_transaction_of_this_release_looks_like_this() -> None:
                 "remote_epoch": -1,
                 "letters": [],
                 "rule_counts": {},
+                "last_crc": -1,
             }
         ],
     }

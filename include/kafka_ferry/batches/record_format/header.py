@@ -24,6 +24,8 @@ _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
 _DELETE_HORIZON: Final = 0x40
 
+NEWEST_FORMAT: Final = 2
+"""The message format of batches; older ones are of single messages."""
 MAX_SEQUENCE: Final = 2**31 - 1
 
 
@@ -97,7 +99,7 @@ class Batch:
 
     header: BatchHeader
     payload: bytes
-    stored_format: int = 2
+    stored_format: int = NEWEST_FORMAT
 
     @property
     def crc_matches(self) -> bool:

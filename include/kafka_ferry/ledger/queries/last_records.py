@@ -1,4 +1,4 @@
-"""The records of partitions that were copied last, and the ledger's records of these."""
+"""What was copied last of partitions: their last records, and what had none after them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_ferry.batches import BY_THE_SOURCE, Reason, Segment
 from kafka_ferry.ledger.rows import CopiedPartition, copied_rows, is_one_of, ordinary_rows
 from kafka_ferry.model.ranges import TopicPartition
 
@@ -24,6 +25,7 @@ class LastRecord(NamedTuple):
         target: its partition on the target.
         target_offset: its offset there.
         is_changed: whether it is another record there, by a rule or the ids of schemas; its time is the same.
+        segments: where the records of its range went.
     """
 
     source: TopicPartition
@@ -31,6 +33,25 @@ class LastRecord(NamedTuple):
     target: TopicPartition
     target_offset: int
     is_changed: bool = False
+    segments: tuple[Segment, ...] = ()
+
+
+class EmptyEnd(NamedTuple):
+    """The offsets at the end of what was copied that have no record on the target, by the ledger.
+
+    Attributes:
+        source: the partition on the source.
+        start: the first of them.
+        end: the offset after the last one.
+        crc: of the source's batch with the last one; -1 where it is not known.
+        by_source: whether the source had no committed record there either.
+    """
+
+    source: TopicPartition
+    start: int
+    end: int
+    crc: int = -1
+    by_source: bool = False
 
 
 def newest_records(
@@ -66,17 +87,59 @@ def last_records(
     for row in rows.sort_by([("ledger_offset", "descending")]).to_pylist():
         partition = CopiedPartition(*(row[name] for name in keys))
         if (row["ledger_offset"], partition) in chosen and row["segments"]:
-            end = row["segments"][-1]
+            segments = tuple(Segment(**one) for one in row["segments"])
+            end = segments[-1]
             found.append(
                 LastRecord(
                     partition.source,
-                    end["source"] + end["records"] - 1,
+                    end.source + end.records - 1,
                     partition.target,
-                    end["target"] + end["records"] - 1,
+                    end.target + end.records - 1,
                     bool(row["transform"] or row["schema_ids"]),
+                    segments,
                 )
             )
     return found
+
+
+def empty_ends(
+    ledger: LedgerTable, remote_topics: Iterable[str]
+) -> Iterator[tuple[CopiedPartition, int, EmptyEnd]]:
+    """The ends without a record of partitions' newest ordinary ranges, with the ledger offset of each of these.
+
+    Nothing is said of the marker alone behind a last record, unless its CRC is known.
+
+    Args:
+        ledger: the flow's ledger.
+        remote_topics: only of partitions of remote topics of these names.
+    """
+    keys = list(CopiedPartition._fields)
+    wanted = ordinary_rows() & is_one_of("remote_topic", remote_topics)
+    places = ledger.read(wanted, [*keys, "ledger_offset"]).group_by(keys)
+    newest = {
+        (*(row[name] for name in keys), row["ledger_offset_max"])
+        for row in places.aggregate([("ledger_offset", "max")]).to_pylist()
+    }
+    wanted &= pc.field("ledger_offset").isin(
+        pa.array(sorted({it[-1] for it in newest}), pa.int64())
+    )
+    columns = [*keys, "ledger_offset", "start", "end", "reasons", "segments", "last_crc"]
+    ranges = ledger.read(wanted, columns).sort_by([("end", "descending")]).to_pylist()
+    for row in ranges:
+        key = (*(row[name] for name in keys), row["ledger_offset"])
+        if key not in newest:
+            continue
+        newest.discard(key)
+        partition = CopiedPartition(*key[:-1])
+        start, end = row["start"], row["end"]
+        for segment in row["segments"][-1:]:
+            start = segment["source"] + segment["records"]
+        reasons = {reason for reason, offsets in dict(row["reasons"]).items() if offsets}
+        is_marker = start == end - 1 and reasons == {Reason.CONTROL} and row["segments"]
+        if start < end and (row["last_crc"] >= 0 or not is_marker):
+            by_source = reasons <= BY_THE_SOURCE
+            empty = EmptyEnd(partition.source, start, end, row["last_crc"], by_source)
+            yield partition, row["ledger_offset"], empty
 
 
 def newest_record_to(ledger: LedgerTable, target: TopicPartition, end: int) -> int | None:

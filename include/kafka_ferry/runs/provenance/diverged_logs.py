@@ -3,7 +3,8 @@
 An unclean leader election shows in the leader epochs. A cluster that was restored from a backup counts its epochs
 from there on once more, and may hold other records at the same offsets in the same epochs. So the record that was
 copied last is compared too: by a plan that of the partition that was copied last, since what a backup lacks is the
-newest, and those of a sample of the partitions with something new; of all partitions once one is another log. A topic
+newest, and those of a sample of the partitions with something new; of all partitions once one is another log. Where
+offsets without a copy follow that record, such as aborted or filtered ones, the last batch there is compared. A topic
 that was recreated on brokers before 2.8, which give topics no ids, shows in nothing else, and may have just as many
 records: of each one of these a partition is compared in any case.
 """
@@ -13,32 +14,41 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Container, Mapping, Sequence
 from itertools import islice
-from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger.queries.last_records import LastRecord, last_records, newest_records
+from kafka_ferry.ledger.queries.last_records import (
+    EmptyEnd,
+    LastRecord,
+    empty_ends,
+    last_records,
+    newest_records,
+)
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.removals import first_of
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.provenance.diverged_epochs import Copied, diverged_epochs
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.partition_log import led_logs
-from kafka_ferry.wire.partitions.scan import has_copied
+from kafka_ferry.wire.partitions.scan import has_batch, has_copied, newest_record_between
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.ledger.rows import CopiedPartition
     from kafka_ferry.model import LogBounds, Position, Topic
+    from kafka_ferry.wire import WireCluster
+    from kafka_ferry.wire.partitions.partition_log import PartitionLog
 
 _MOST_PARTITIONS: Final = 16
 _MOST_TOPICS: Final = 200
+_MOST_OFFSETS: Final = 10_000
 _SHOWN: Final = 10
 # So long records are compared where nothing says that a log is another one, and where one is.
 _WAIT_S: Final = 5.0
 _LONG_WAIT_S: Final = 30.0
 _Newest = tuple[int, "CopiedPartition"]
+_Ends = Mapping[TopicPartition, EmptyEnd]
 
 
 class DivergedLogs(NamedTuple):
@@ -94,10 +104,10 @@ def look_for_diverged(
         and remote_names[tp.topic] in remote_topics
         and tp.partition < remote_topics[remote_names[tp.topic]].partitions
     }
-    newest = _newest(ledger, doubtful, remote_names)
+    newest, ends = _newest(ledger, doubtful, remote_names)
     grown = {tp for tp, position in doubtful.items() if bounds[tp].end > position.offset}
     sample = newest if found else _sample(newest, grown)
-    return _by_last_records(source, target, ledger, newest, sample, found)
+    return _by_last_records(source, target, ledger, newest, ends, sample, found)
 
 
 def diverged_logs(
@@ -127,9 +137,9 @@ def diverged_logs(
         for tp, position in copied.items()
         if tp not in found and remote_names[tp.topic] in remote_topics
     }
-    newest = _newest(ledger, doubtful, remote_names)
+    newest, ends = _newest(ledger, doubtful, remote_names)
     sample = newest if whole or found else _sample(newest, doubtful)
-    return _by_last_records(source, target, ledger, newest, sample, found)
+    return _by_last_records(source, target, ledger, newest, ends, sample, found)
 
 
 def divergence_offsets(
@@ -155,27 +165,29 @@ def _by_last_records(
     target: Cluster,
     ledger: LedgerTable,
     newest: Sequence[_Newest],
+    ends: _Ends,
     sample: Collection[_Newest],
     found: dict[TopicPartition, int],
 ) -> DivergedLogs:
-    """``found``, and the partitions whose last copied record is another one on the source by now.
+    """``found``, and the partitions where the source has something else by now than what was copied last.
 
     Args:
         source: the cluster that was copied from.
         target: the cluster that it was copied to.
         ledger: the ledger, projected.
-        newest: the newest ranges with records, the newest one first.
+        newest: the newest ranges with records, or without any where a partition has no other; the newest one first.
+        ends: what had no record at the end of what was copied.
         sample: those that are to be looked at, whatever the others are.
         found: where logs part by their leader epochs.
     """
     wait_s = _LONG_WAIT_S if found else _WAIT_S
     chosen = set(sample)
-    replaced, left, why = _compare(source, target, last_records(ledger, chosen), wait_s)
+    replaced, left, why = _compare(source, target, _last(ledger, chosen, ends), wait_s)
     rest = set(newest) - chosen
     if replaced and (rest or left):
         # What a backup lacks, it lacks in any partition.
         rest |= {one for one in newest if one[1].source in left}
-        more, left, why = _compare(source, target, last_records(ledger, rest), _LONG_WAIT_S)
+        more, left, why = _compare(source, target, _last(ledger, rest, ends), _LONG_WAIT_S)
         replaced += more
     offsets = found | dict.fromkeys(replaced, -1)
     if not left:
@@ -188,14 +200,22 @@ def _by_last_records(
     return DivergedLogs(offsets, (unknown,))
 
 
+def _last(
+    ledger: LedgerTable, chosen: Collection[_Newest], ends: _Ends
+) -> list[LastRecord | EmptyEnd]:
+    """What is looked up on the source: of each range the last record, and what had none after it."""
+    empty = (ends[one.source] for _, one in chosen if one.source in ends)
+    return [*last_records(ledger, chosen), *empty]
+
+
 def _compare(
-    source: Cluster, target: Cluster, last: Sequence[LastRecord], wait_s: float
+    source: Cluster, target: Cluster, last: Sequence[LastRecord | EmptyEnd], wait_s: float
 ) -> tuple[list[TopicPartition], set[TopicPartition], str]:
-    """The partitions where ``last`` are other records on the source by now, those that were not looked at, and why."""
+    """The partitions where the source has something else than ``last`` by now, those not looked at, and why."""
     replaced: list[TopicPartition] = []
-    left, why = {it.source for it in last}, ""
+    left, why = set(last), ""
     if not last:
-        return replaced, left, why
+        return replaced, set(), why
     until = time.monotonic() + wait_s
     try:
         with (
@@ -204,39 +224,84 @@ def _compare(
             connect(target) as other,
         ):
             logs = retry(lambda: led_logs(cluster, [it.source for it in last]))
-            copies = retry(lambda: led_logs(other, [it.target for it in last]))
+            records = [it.target for it in last if isinstance(it, LastRecord)]
+            copies = retry(lambda: led_logs(other, records))
             for it in last:
-                if it.source not in logs or it.target not in copies:
+                has_copy = isinstance(it, EmptyEnd) or it.target in copies
+                if it.source not in logs or not has_copy:
                     why = why or f"{it.source} has no leader."
                     continue
                 if time.monotonic() > until:
                     break
-                copy = other, copies[it.target], it.target_offset
                 try:
-                    has = has_copied(
-                        cluster, logs[it.source], it.offset, copy, is_changed=it.is_changed
-                    )
+                    log = logs[it.source]
+                    if isinstance(it, LastRecord):
+                        has = _has_last(cluster, log, other, copies[it.target], it)
+                    else:
+                        has = _has_end(cluster, log, it)
                 except FerryError as error:
                     why = why or str(error)
                     continue
-                left.discard(it.source)
+                left.discard(it)
                 if has is False:
                     replaced.append(it.source)
     except FerryError as error:
         why = str(error)
-    return replaced, left, why
+    return replaced, {it.source for it in left}, why
 
 
-def _newest(ledger: LedgerTable, copied: Copied, remote_names: Mapping[str, str]) -> list[_Newest]:
-    """The ledger offset of the newest range with records of each partition, with that; the newest one first."""
+def _has_end(cluster: WireCluster, log: PartitionLog, empty: EmptyEnd) -> bool | None:
+    """Whether a log still has the batch after which copying ended; None where nothing tells."""
+    if empty.end > log.end:
+        return False
+    if empty.crc >= 0:
+        return has_batch(cluster, log, empty.end - 1, empty.crc)
+    if not empty.by_source:
+        return None
+    start = max(empty.start, empty.end - _MOST_OFFSETS)
+    return newest_record_between(cluster, log, start, empty.end) is None
+
+
+def _has_last(
+    cluster: WireCluster, log: PartitionLog, other: WireCluster, copy: PartitionLog, it: LastRecord
+) -> bool | None:
+    """``has_copied`` of a last record; where that is compacted away, of the newest one of its range that is left."""
+    has = has_copied(
+        cluster, log, it.offset, (other, copy, it.target_offset), is_changed=it.is_changed
+    )
+    if has is not None or not it.segments:
+        return has
+    start = max(it.segments[0].source, it.offset - _MOST_OFFSETS)
+    left = newest_record_between(cluster, log, start, it.offset)
+    for source, target, records in it.segments:
+        if left is not None and source <= left < source + records:
+            there = other, copy, target + left - source
+            return has_copied(cluster, log, left, there, is_changed=it.is_changed)
+    return None
+
+
+def _newest(
+    ledger: LedgerTable, copied: Copied, remote_names: Mapping[str, str]
+) -> tuple[list[_Newest], _Ends]:
+    """The ledger offset of each partition's newest range with records, with that; and what had none after it.
+
+    Those that were copied last come first.
+    """
     if not copied:
-        return []
-    newest = [
-        (at, partition)
-        for partition, at in newest_records(ledger, (remote_names[tp.topic] for tp in copied))
-        if _is_of(copied.get(partition.source), partition)
-    ]
-    return sorted(newest, key=itemgetter(0), reverse=True)
+        return [], {}
+    remote = {remote_names[tp.topic] for tp in copied}
+    newest = dict(newest_records(ledger, remote))
+    places = dict(newest)
+    ends = {}
+    for partition, at, empty in empty_ends(ledger, remote):
+        position = copied.get(partition.source)
+        if _is_of(position, partition) and position and empty.end == position.offset:
+            ends[partition.source] = empty
+            places[partition] = at
+            newest.setdefault(partition, at)
+    chosen = [partition for partition in newest if _is_of(copied.get(partition.source), partition)]
+    chosen.sort(key=places.__getitem__, reverse=True)
+    return [(newest[partition], partition) for partition in chosen], ends
 
 
 def _sample(newest: Sequence[_Newest], grown: Container[TopicPartition]) -> set[_Newest]:

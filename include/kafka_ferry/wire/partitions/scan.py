@@ -18,6 +18,7 @@ from kafka_ferry.batches import (
     split_batches,
 )
 from kafka_ferry.batches.record_format.content import Content, read_content
+from kafka_ferry.batches.record_format.header import NEWEST_FORMAT
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
@@ -287,6 +288,43 @@ def has_copied(
     if not record or not there:
         return None
     return record[0] == there[0] if is_changed else record == there
+
+
+def has_batch(cluster: WireCluster, log: PartitionLog, offset: int, crc: int) -> bool | None:
+    """Whether a log still has the batch with that CRC at an offset; None where nothing tells.
+
+    The cleaner writes a batch anew of which it takes records, or whose time of deletion it notes.
+    Errors as of ``has_copied``.
+    """
+    if offset < log.start:
+        return True
+    batch = batch_at(cluster, log, offset)
+    if batch is None or batch.stored_format != NEWEST_FORMAT:
+        return None
+    header = batch.header
+    is_cleaned = header.has_delete_horizon or header.records <= header.last_offset_delta
+    return True if header.crc == crc else None if is_cleaned else False
+
+
+def newest_record_between(
+    cluster: WireCluster, log: PartitionLog, start: int, end: int
+) -> int | None:
+    """The last of the offsets ``[start, end)`` at which a log has a committed record, as far as no transaction is open.
+
+    Errors as of ``has_copied``.
+    """
+    newest, first = None, max(start, log.start)
+    for batch, is_aborted in ended_batches(cluster, log, first, max_bytes=_ONE_BATCH_BYTES):
+        header = batch.header
+        if header.base_offset >= end:
+            break
+        if not (is_aborted or header.is_control):
+            with corrupt_in(log.partition, cluster.alias):
+                offsets = [offset for offset, *_ in each_record(batch) if first <= offset < end]
+            newest = max(offsets, default=newest)
+        if header.next_offset >= end:
+            break
+    return newest
 
 
 def _record_at(cluster: WireCluster, log: PartitionLog, offset: int) -> tuple[int, Content] | None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kafka_ferry.batches import Segment
+from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.ledger.queries.last_records import (
+    EmptyEnd,
     LastRecord,
+    empty_ends,
     last_records,
     newest_record_to,
     newest_records,
@@ -18,10 +23,12 @@ ORDERS, CLICKS, RULED = (
     CopiedPartition(name, f"id of {name}", 0, f"primary.{name}", f"id of primary.{name}")
     for name in ("orders", "clicks", "ruled")
 )
+TWO_SEGMENTS = (Segment(10, 1010, 3), Segment(15, 1013, 2))
+TO_TEN = (Segment(0, 1000, 10),)
 ENTRIES = [
     a_run(),
     a_transaction(a_copied_range(0, 10), a_copied_range(0, 5, topic="clicks")),
-    a_transaction(a_copied_range(10, 20, segments=(Segment(10, 1010, 3), Segment(15, 1013, 2)))),
+    a_transaction(a_copied_range(10, 20, segments=TWO_SEGMENTS)),
     a_transaction(a_copied_range(0, 9, topic="ruled", transform="a rule")),
     a_transaction(a_copied_range(20, 30, records=0, segments=())),
     a_backfill(a_copied_range(0, 5, topic="clicks", segments=(Segment(0, 1005, 5),))),
@@ -38,11 +45,52 @@ def test_the_newest_ordinary_range_with_records_has_the_last_one(ledger: Ledger)
     chosen = {(at, partition) for partition, at in newest.items()}
     # What a rule has changed is another record on the target.
     assert last_records(table, chosen) == [
-        LastRecord(RULED.source, 8, RULED.target, 1008, is_changed=True),
-        LastRecord(ORDERS.source, 16, ORDERS.target, 1014),
-        LastRecord(CLICKS.source, 4, CLICKS.target, 1004),
+        LastRecord(RULED.source, 8, RULED.target, 1008, True, (Segment(0, 1000, 9),)),
+        LastRecord(ORDERS.source, 16, ORDERS.target, 1014, False, TWO_SEGMENTS),
+        LastRecord(CLICKS.source, 4, CLICKS.target, 1004, False, (Segment(0, 1000, 5),)),
     ]
     assert last_records(table, []) == []
+
+
+@pytest.mark.parametrize(
+    ("newest", "empty"),
+    [
+        (a_copied_range(0, 10), None),
+        (a_copied_range(0, 11, segments=TO_TEN, reasons={"control": 1}), None),
+        (
+            a_copied_range(0, 11, segments=TO_TEN, reasons={"control": 1}, last_crc=7),
+            (10, 11, 7, True),
+        ),
+        (
+            a_copied_range(
+                0, 15, segments=TO_TEN, reasons={"aborted": 4, "control": 1}, last_crc=7
+            ),
+            (10, 15, 7, True),
+        ),
+        (
+            a_copied_range(0, 15, segments=TO_TEN, reasons={"aborted": 4, "filtered": 1}),
+            (10, 15, -1, False),
+        ),
+        (a_copied_range(0, 5, segments=(), reasons={"aborted": 4, "control": 1}), (0, 5, -1, True)),
+        (a_copied_range(5, 6, segments=(), reasons={"control": 1}), (5, 6, -1, True)),
+    ],
+    ids=[
+        "records",
+        "a marker behind them",
+        "a known marker",
+        "aborted behind",
+        "filtered",
+        "none",
+        "only a marker",
+    ],
+)
+def test_the_newest_range_may_end_without_a_record(
+    ledger: Ledger, newest: CopiedRange, empty: tuple[int, int, int, bool] | None
+) -> None:
+    before = a_copied_range(0, 0, segments=(), records=0)
+    found = empty_ends(ledger(a_transaction(before), a_transaction(newest)), ["primary.orders"])
+    expected = [(ORDERS, 1, EmptyEnd(ORDERS.source, *empty))] if empty else []
+    assert [*found] == expected
 
 
 def test_the_newest_range_up_to_a_target_offset_may_be_a_backfills(ledger: Ledger) -> None:

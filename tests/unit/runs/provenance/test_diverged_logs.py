@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from kafka_ferry.batches import Segment, split_batches
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger.queries.last_records import LastRecord
+from kafka_ferry.ledger.queries.last_records import EmptyEnd, LastRecord
 from kafka_ferry.ledger.rows import CopiedPartition
 from kafka_ferry.model import LogBounds, Position, Topic, TopicPartition
 from kafka_ferry.runs.provenance import diverged_logs as module
 from kafka_ferry.runs.provenance.diverged_logs import DivergedLogs, diverged_logs, look_for_diverged
+from kafka_ferry.wire.partitions import scan
+from tests.support.records import batches as build
 
 PARTITIONS = 40
 NAMES = {"orders": "a.orders"}
@@ -26,6 +29,9 @@ class Source:
 
     Attributes:
         replaced: the partitions that hold another record at offset 9.
+        aborted: those that were copied up to offset 12, the last two without a record.
+        filled: those that hold a record there now.
+        cleaned: those whose cleaner has taken the record at offset 9, and left the one at 8.
         epochs: where partitions part by their epochs.
         leaderless: those without a leader.
         errors: those that cannot be read.
@@ -34,29 +40,51 @@ class Source:
 
     def __init__(self) -> None:
         self.replaced: set[int] = set()
+        self.aborted: set[int] = set()
+        self.filled: set[int] = set()
+        self.cleaned: set[int] = set()
         self.epochs: dict[int, int] = {}
         self.leaderless: set[int] = set()
         self.errors: dict[int, Exception] = {}
         self.seconds, self.now, self.looked = 0.0, 0.0, list[int]()
 
-    def compare(self, *arguments: Any, **_: Any) -> bool:
-        """Whether a log still has its last record."""
-        number = arguments[1]
+    def compare(self, *arguments: Any, **_: Any) -> bool | None:
+        """Whether a log still has a record."""
+        number = arguments[1].number
         self.now += self.seconds
         self.looked.append(number)
         if number in self.errors:
             raise self.errors[number]
+        if number in self.cleaned and arguments[2] == 9:
+            return None
         return number not in self.replaced
+
+    def newest(self, *arguments: Any) -> int | None:
+        """The newest record of a log between two offsets."""
+        _, log, start, _ = arguments
+        if start == 10:
+            return 10 if log.number in self.filled else None
+        return 8
 
     def look(self, *, whole: bool, grown: int = PARTITIONS) -> DivergedLogs:
         """``diverged_logs``, or ``look_for_diverged`` where so many partitions have something new."""
-        copied = {tp(number): Position(10, "id", "id") for number in range(PARTITIONS)}
+        copied = {
+            tp(number): Position(12 if number in self.aborted else 10, "id", "id")
+            for number in range(PARTITIONS)
+        }
         if whole:
             return diverged_logs(*CLUSTERS, LEDGER, copied, NAMES, NAMES.values(), whole=True)
-        bounds = {it: LogBounds(0, 11 if it.partition < grown else 10) for it in copied}
+        bounds = {it: LogBounds(0, at.offset + (it.partition < grown)) for it, at in copied.items()}
         here, there = ({name: Topic(name, "id", PARTITIONS)} for name in ("orders", "a.orders"))
         remote = {tp(it.partition, "a.orders"): at for it, at in copied.items()}
         return look_for_diverged(*CLUSTERS, LEDGER, bounds, here, NAMES, there, remote)
+
+
+class Log(NamedTuple):
+    """A partition's log."""
+
+    number: int
+    end: int = 20
 
 
 def tp(number: int, topic: str = "orders") -> TopicPartition:
@@ -74,16 +102,25 @@ def source(monkeypatch: pytest.MonkeyPatch) -> Source:
 
     def last(_: Any, chosen: Any) -> list[LastRecord]:
         numbers = sorted((at for at, _ in chosen), reverse=True)
-        return [LastRecord(tp(n), 9, tp(n, "a.orders"), 9) for n in numbers]
+        segments = (Segment(5, 5, 5),)
+        return [LastRecord(tp(n), 9, tp(n, "a.orders"), 9, False, segments) for n in numbers]
 
-    def led(_: Any, partitions: Any) -> dict[TopicPartition, int]:
-        return {it: it.partition for it in partitions if it.partition not in source.leaderless}
+    def ends(*_: Any) -> Any:
+        return [
+            (newest()[n][0], PARTITIONS + n, EmptyEnd(tp(n), 10, 12, by_source=True))
+            for n in sorted(source.aborted)
+        ]
+
+    def led(_: Any, partitions: Any) -> dict[TopicPartition, Any]:
+        return {it: Log(it.partition) for it in partitions if it.partition not in source.leaderless}
 
     def epochs(*_: Any) -> dict[TopicPartition, int]:
         return {tp(number): offset for number, offset in source.epochs.items()}
 
     monkeypatch.setattr(module, "newest_records", newest)
     monkeypatch.setattr(module, "last_records", last)
+    monkeypatch.setattr(module, "empty_ends", ends)
+    monkeypatch.setattr(module, "newest_record_between", source.newest)
     monkeypatch.setattr(module, "diverged_epochs", epochs)
     monkeypatch.setattr(module, "connect", lambda _: nullcontext())
     monkeypatch.setattr(module, "led_logs", led)
@@ -110,6 +147,45 @@ def test_once_one_log_is_another_one_a_plan_looks_at_all(source: Source, sign: s
     found = source.look(whole=False)
     assert found.offsets == {tp(0): -1, tp(3): -1, tp(39): -1 if sign == "a record" else 5}
     assert sorted(source.looked) == list(range(PARTITIONS if sign == "a record" else 39))
+
+
+def test_where_aborted_records_came_last_the_source_has_no_record_since(source: Source) -> None:
+    """A restored source may have written records there, and the last one before them is as it was."""
+    source.aborted = {0, 3}
+    assert source.look(whole=False) == DivergedLogs({})
+    source.filled = {0}
+    assert source.look(whole=False) == DivergedLogs({tp(0): -1})
+    assert source.look(whole=True) == DivergedLogs({tp(0): -1})
+
+
+def test_where_the_last_record_is_cleaned_away_the_newest_one_that_is_left_tells(
+    source: Source,
+) -> None:
+    source.cleaned = {0, 3}
+    assert source.look(whole=True) == DivergedLogs({})
+    source.replaced = {0}
+    assert source.look(whole=True) == DivergedLogs({tp(0): -1})
+
+
+@pytest.mark.parametrize(
+    ("stored", "has"),
+    [
+        (build.a_batch(2, at=9), False),
+        (build.a_batch(at=10), False),
+        (build.a_batch(2, at=9, deltas=[0, 3]), None),
+        (None, None),
+    ],
+    ids=["another batch", "another one of it alone", "cleaned", "nothing"],
+)
+def test_the_batch_in_which_copying_ended_is_known_by_its_crc_unless_it_was_cleaned(
+    monkeypatch: pytest.MonkeyPatch, stored: bytes | None, has: bool | None
+) -> None:
+    batch = next(iter(split_batches(stored))) if stored else None
+    monkeypatch.setattr(scan, "batch_at", lambda *_: batch)
+    log: Any = SimpleNamespace(start=0, end=20)
+    assert scan.has_batch(CLUSTERS[0], log, 10, 1) is has
+    if batch:
+        assert scan.has_batch(CLUSTERS[0], log, 10, batch.header.crc)
 
 
 def test_lag_and_failover_look_at_all_and_name_what_they_had_no_time_for(source: Source) -> None:

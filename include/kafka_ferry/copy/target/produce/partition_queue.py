@@ -53,6 +53,7 @@ class RangeTally:
     end: int
     rewound_from: int = -1
     leader_epoch: int = -1
+    last_crc: int = -1
     records: int = 0
     bytes: int = 0
     batches: int = 0
@@ -70,6 +71,7 @@ class RangeTally:
         converted = out.converted
         self.end = converted.end
         self.leader_epoch = converted.leader_epoch
+        self.last_crc = converted.last_crc
         if converted.leader_epoch >= 0 and converted.start < converted.end:
             add_span(self.epochs, EpochSpan(converted.start, converted.end, converted.leader_epoch))
         self.reasons.update({str(reason): count for reason, count in converted.reasons.items()})
@@ -193,6 +195,7 @@ class PartitionQueue:
             digest=tally.digest.hexdigest(),
             lost=tuple(tally.lost),
             leader_epoch=tally.leader_epoch,
+            last_crc=tally.last_crc,
             epochs=() if tally.is_of_one_epoch else tuple(tally.epochs),
             rewound_from=tally.rewound_from,
             adopted=tally.adopted,

@@ -64,22 +64,30 @@ class Adversary:
     def before_send(self, cluster: SimCluster, request: Any, process: Process) -> bool:
         """Kill the process that sends a request, or let it stand still, perhaps; returns whether it dies after it."""
         is_task, name = process.name.startswith("task"), name_of(request)
-        for kind in ("kill driver", "kill task", "pause task")[: 3 if is_task else 1]:
+        kinds = ("kill driver", "strand task", "kill task", "pause task")
+        for kind in kinds if is_task else kinds[:1]:
             if fault := self.happens(kind, name):
-                if is_task and kind == "kill driver":
+                if is_task and kind in kinds[:2]:
                     self.history.driver.dead = True
                     self.history.note(f"!! the driver is killed while the {process.name} runs")
-                    if fault.pick % 3:
+                    if kind == "kill driver" and fault.pick % 3:
                         # Its executors end with it, or a little later.
                         continue
-                is_after = bool(fault.at) and fault.pick % 2 == 0 and kind != "pause task"
+                is_after = bool(fault.at) and fault.pick % 2 == 0 and kind not in kinds[1::2]
                 when = "after" if is_after else "before"
                 self.history.note(
                     f"!! {kind}: the {process.name}, {when} {name} to {cluster.alias}"
                 )
                 if is_after:
                     return True
-                if kind == "pause task":
+                if kind == "strand task":
+                    # It goes on where a later run has copied what it was to copy.
+                    number = self.history.number
+                    self.history.world.wait(
+                        lambda: self.history.number > number and bool(self.history.judging),  # noqa: B023
+                        300.0,
+                    )
+                elif kind == "pause task":
                     # Or until another run reads back what it has copied.
                     seconds = random.Random(fault.pick).choice((0.5, 20.0, 70.0, 400.0, 401.0))
                     is_until = seconds > 400

@@ -24,6 +24,7 @@ MOMENTS: Final[Mapping[str, Mapping[str, int]]] = {
         "sync_groups OffsetFetch": 1,
     },
     "backup": {
+        "plan Metadata": 1,
         "plan OffsetFetch": 1,
         "plan ListOffsets": 1,
         "sync_topics Metadata": 1,

@@ -72,7 +72,7 @@ DEFECTS: Final = (
         "runs/provenance/log_mismatches.py",
         "if loud and not is_settled(flow.target, ledger_topic(flow.source.alias)):",
         "if loud:",
-        "second run,lose leader",
+        "cut internal",
     ),
     Defect(
         "a log that ends before the ledger is not looked at",
@@ -100,7 +100,7 @@ DEFECTS: Final = (
         "runs/mirror/mirror.py",
         "before = {(it.writers, it.assignment) for it in last_runs(self._ledger, 2)} - {now}",
         "before: set[tuple[int, str]] = set()",
-        "other writers,pause task,double task,kill driver",
+        "other writers,strand task",
     ),
     Defect(
         "lost positions are not restored",
@@ -232,7 +232,7 @@ DEFECTS: Final = (
         "runs/plan/discover.py",
         "hidden = positions.hidden | hidden_ends(flow, target, ledger, remote_topics.values())",
         "hidden = positions.hidden",
-        "cut target",
+        "lose marker",
     ),
     Defect(
         "a backfill copies a new branch below the position",

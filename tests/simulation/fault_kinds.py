@@ -215,6 +215,24 @@ def _return_branch(injection: Injection) -> None:
         history.world.at(history.world.now + injection.random.choice((0.5, 30.0, 700.0)), put_back)
 
 
+def _lose_marker(injection: Injection) -> None:
+    """Lose the marker of a committed transaction of the copy, and nothing else."""
+    cluster = injection.target
+
+    def ends_committed(tp: TopicPartition) -> bool:
+        log = cluster.log(tp)
+        last = log.stored[-1] if log and log.stored else None
+        return bool(log and last and last.batch.header.is_control) and all(
+            it.marker != last.base for it in log.aborted
+        )
+
+    if tp := injection.partition(cluster, ends_committed):
+        cluster.move_leader(tp, lose_from=cluster.topics[tp.topic].logs[tp.partition].stored[-1].base)
+        # Nothing else says how it ended where its coordinator forgets it too.
+        cluster.skipped_markers.append(tp)
+        injection.note(f"unclean election of {tp} on {cluster.alias}: its last marker is lost")
+
+
 def _cut_internal(injection: Injection) -> None:
     target = injection.target
     moment = injection.random.choice(injection.history.moments or [0.0])
@@ -342,6 +360,7 @@ FAULT_KINDS: Final[Mapping[str, FaultKind]] = {
         hurts=_STATE,
         touches_target=True,
     ),
+    "lose marker": FaultKind(_lose_marker, side="backup", touches_target=True),
     "cut internal": FaultKind(_cut_internal, side="backup", hurts=_STATE, touches_target=True),
     "lose group": FaultKind(_lose_group, side="backup"),
     "expire ids": FaultKind(_expire_ids, side="backup"),
@@ -361,7 +380,7 @@ FAULT_KINDS: Final[Mapping[str, FaultKind]] = {
     "recreate target": FaultKind(
         lambda it: _recreate(it, it.target), side="backup", hurts=_STATE, touches_target=True
     ),
-    **dict.fromkeys(("kill task", "kill driver", "pause task"), FaultKind(of_a_process)),
+    **dict.fromkeys(("kill task", "kill driver", "pause task", "strand task"), FaultKind(of_a_process)),
     **dict.fromkeys(
         (
             "double task",

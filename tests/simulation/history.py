@@ -224,6 +224,7 @@ class History(Oracles):
             other = Process("driver of another run")
             self.world.spawn(other, lambda: self._steps(flow, name + BESIDE))
         self.began = self.world.now
+        self.is_cut_unseen &= any(not task.done for task in self.spark.late)
         if self.case.asks:
             self.seen.append((self.began, self.shown_by_source()))
         self.driver = Process("driver")

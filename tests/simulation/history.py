@@ -57,6 +57,7 @@ class History(Oracles):
         self.number, self.step, self.driver = 0, "", Process("driver")
         self.moments: list[float] = []
         self.outcomes: list[str] = []
+        self._is_at_end = False
         self._silent: dict[str, float] = {}
         self._checkpoints: list[Any] = []
 
@@ -165,8 +166,9 @@ class History(Oracles):
         """See that the flow gets to the end once nothing goes wrong any more (oracle d)."""
         self.adversary.is_over = True
         self.world.pass_time(600.0)
-        said = ""
-        for number in range(_MORE_RUNS):
+        # One more run would do what the last one did.
+        said = "verified" if self._is_at_end and not self.behind(flow) else ""
+        for number in range(0 if said else _MORE_RUNS):
             said = self._run(flow, f"last-{number}")
             if self.wrong:
                 return
@@ -227,8 +229,10 @@ class History(Oracles):
         self.is_cut_unseen &= any(not task.done for task in self.spark.late)
         if self.case.asks:
             self.seen.append((self.began, self.shown_by_source()))
-        self.driver = Process("driver")
+        self.driver, faults = Process("driver"), len(self.adversary.injected)
         said: str = self.world.run(self.driver, lambda: self._steps(flow, name, window))
+        is_alone = len(self.adversary.injected) == faults and self.world.is_idle
+        self._is_at_end = is_alone and said == "verified" and not window
         self.moments.append(self.world.now)
         self.outcomes.append(said)
         if self.case.asks and not self.wrong:

@@ -104,6 +104,11 @@ class World:
         """Whether one of its tasks asks, and not a thread that another test has left."""
         return hasattr(getcurrent(), "task")
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no task goes on."""
+        return not self._tasks
+
     def monotonic(self) -> float:
         """A clock that never stands still: a reader that takes no time at all would never ask ahead."""
         self._ticks += _TICK_S
@@ -133,11 +138,6 @@ class World:
         if main.error:
             raise main.error
         return main.result
-
-    def drain(self) -> None:
-        """Let all other tasks come to their ends."""
-        while self._tasks:
-            self._step()
 
     def wait(self, ready: Callable[[], bool] | None = None, seconds: float = 0.0) -> bool:
         """Give way until ``ready``, or until so many seconds have passed; returns whether it was ready."""

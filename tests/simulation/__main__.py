@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -120,9 +119,7 @@ def _many(options: argparse.Namespace, kinds: tuple[str, ...]) -> int:
     injected = sum((it[2] for it in results), Counter[str]())
     for seed in wrong[:3]:
         small = simulate(Case.of(seed, kinds))
-        small = small if options.stop else shrink(small)
-        print("\n".join(summary(small)))
-        print(json.dumps({"why": "", "case": asdict(small.case)}))
+        print("\n".join(summary(small if options.stop else shrink(small))))
     print(
         f"{count} histories from seed {first} on in {minutes:.1f} min, {count / minutes:.0f} a minute; "
         f"{len(wrong)} wrong: {wrong[:10]}"

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kafka_ferry.model.ranges import TopicPartition
-from tests.simulation.brokers.cluster import SimCluster
 from tests.simulation.brokers.log import Stored
 from tests.simulation.brokers.messages import name_of, unapplied, with_code
 from tests.simulation.fault import FaultKind, Injection, Lost, Unanswered
@@ -57,12 +56,8 @@ def _delay_request(injection: Injection) -> Any:
     seconds = injection.random.choice((0.01, 1.0, 35.0))
     injection.note(f"{_name(injection)} arrives {seconds} s later, its connection is gone")
     world = injection.history.world
-    world.at(world.now + seconds, lambda: _late(injection))
+    world.at(world.now + seconds, injection.apply)
     raise Lost
-
-
-def _late(injection: Injection) -> None:
-    injection.apply()
 
 
 def _hang(injection: Injection) -> Any:
@@ -160,10 +155,9 @@ def _step_clock(injection: Injection) -> None:
     injection.note(f"the machine's clock steps by {seconds} s")
 
 
-def _cut(
-    injection: Injection, cluster: SimCluster
-) -> tuple[TopicPartition, Sequence[Stored]] | None:
+def _cut(injection: Injection) -> tuple[TopicPartition, Sequence[Stored]] | None:
     """Lose the end of a partition's log; gives what is lost."""
+    cluster = injection.cluster
     tp = injection.partition(
         cluster, lambda tp: bool(cluster.topics[tp.topic].logs[tp.partition].stored)
     )
@@ -188,14 +182,14 @@ def _cut(
     return tp, [it for it in stored if it.base >= lost]
 
 
-def _lose_end(injection: Injection, cluster: SimCluster) -> None:
-    _cut(injection, cluster)
+def _lose_end(injection: Injection) -> None:
+    _cut(injection)
 
 
 def _return_branch(injection: Injection) -> None:
     """The replica that has what another one lacked comes back, and leads, once that one is lost."""
     history, source = injection.history, injection.source
-    if cut := _cut(injection, source):
+    if cut := _cut(injection):
         tp, branch = cut
         topic_id = source.topic_id(tp.topic)
 
@@ -220,14 +214,14 @@ def _lose_marker(injection: Injection) -> None:
     cluster = injection.target
 
     def ends_committed(tp: TopicPartition) -> bool:
-        log = cluster.log(tp)
-        last = log.stored[-1] if log and log.stored else None
-        return bool(log and last and last.batch.header.is_control) and all(
-            it.marker != last.base for it in log.aborted
-        )
+        log = cluster.topics[tp.topic].logs[tp.partition]
+        aborts = {it.marker for it in log.aborted}
+        last = log.stored[-1] if log.stored else None
+        return bool(last and last.batch.header.is_control and last.base not in aborts)
 
     if tp := injection.partition(cluster, ends_committed):
-        cluster.move_leader(tp, lose_from=cluster.topics[tp.topic].logs[tp.partition].stored[-1].base)
+        last = cluster.topics[tp.topic].logs[tp.partition].stored[-1]
+        cluster.move_leader(tp, lose_from=last.base)
         # Nothing else says how it ended where its coordinator forgets it too.
         cluster.skipped_markers.append(tp)
         injection.note(f"unclean election of {tp} on {cluster.alias}: its last marker is lost")
@@ -271,7 +265,8 @@ def _expire_ids(injection: Injection) -> None:
     injection.note("idle transactional ids and producer ids expire on the target")
 
 
-def _move_start(injection: Injection, cluster: SimCluster) -> None:
+def _move_start(injection: Injection) -> None:
+    cluster = injection.cluster
     tp = injection.partition(cluster)
     if tp:
         log = cluster.topics[tp.topic].logs[tp.partition]
@@ -312,7 +307,8 @@ def _write_foreign(injection: Injection) -> None:
         injection.note(f"a foreign client writes to {tp} on the target")
 
 
-def _recreate(injection: Injection, cluster: SimCluster) -> None:
+def _recreate(injection: Injection) -> None:
+    cluster = injection.cluster
     written = {tp for it in cluster.transactions.by_id.values() for tp in it.partitions}
     is_near = injection.random.random() < 0.5
     tp = (is_near and injection.partition(cluster, written.__contains__)) or injection.partition(
@@ -336,10 +332,7 @@ _AT_SOURCE: Final = "the source lacks what was copied"
 FAULT_KINDS: Final[Mapping[str, FaultKind]] = {
     "lose request": FaultKind(_lose_request),
     "lose answer": FaultKind(_lose_answer),
-    "delay request": FaultKind(
-        _delay_request,
-        frozenset(_WRITES),
-    ),
+    "delay request": FaultKind(_delay_request, frozenset(_WRITES)),
     "hang": FaultKind(_hang),
     "refuse": FaultKind(_refuse, frozenset(ERRORS)),
     "shorten fetch": FaultKind(_shorten, frozenset({"Fetch"})),
@@ -348,39 +341,24 @@ FAULT_KINDS: Final[Mapping[str, FaultKind]] = {
     "move coordinator": FaultKind(_move_coordinator, side="backup"),
     "freeze broker": FaultKind(_freeze),
     "step clock": FaultKind(_step_clock),
-    "cut source": FaultKind(
-        lambda it: _lose_end(it, it.source),
-        side="primary",
-        hurts=_AT_SOURCE,
-    ),
+    "cut source": FaultKind(_lose_end, side="primary", hurts=_AT_SOURCE),
     "return branch": FaultKind(_return_branch, side="primary", hurts=_AT_SOURCE),
-    "cut target": FaultKind(
-        lambda it: _lose_end(it, it.target),
-        side="backup",
-        hurts=_STATE,
-        touches_target=True,
-    ),
+    "cut target": FaultKind(_lose_end, side="backup", hurts=_STATE, touches_target=True),
     "lose marker": FaultKind(_lose_marker, side="backup", touches_target=True),
     "cut internal": FaultKind(_cut_internal, side="backup", hurts=_STATE, touches_target=True),
     "lose group": FaultKind(_lose_group, side="backup"),
     "expire ids": FaultKind(_expire_ids, side="backup"),
-    "move source start": FaultKind(
-        lambda it: _move_start(it, it.source), side="primary", hurts=_AT_SOURCE
-    ),
-    "move target start": FaultKind(
-        lambda it: _move_start(it, it.target), side="backup", touches_target=True
-    ),
+    "move source start": FaultKind(_move_start, side="primary", hurts=_AT_SOURCE),
+    "move target start": FaultKind(_move_start, side="backup", touches_target=True),
     "compact": FaultKind(_compact, touches_target=True),
     "write foreign": FaultKind(
         _write_foreign, side="backup", hurts="foreign records", touches_target=True
     ),
-    "recreate source": FaultKind(
-        lambda it: _recreate(it, it.source), side="primary", hurts=_AT_SOURCE
+    "recreate source": FaultKind(_recreate, side="primary", hurts=_AT_SOURCE),
+    "recreate target": FaultKind(_recreate, side="backup", hurts=_STATE, touches_target=True),
+    **dict.fromkeys(
+        ("kill task", "kill driver", "pause task", "strand task"), FaultKind(of_a_process)
     ),
-    "recreate target": FaultKind(
-        lambda it: _recreate(it, it.target), side="backup", hurts=_STATE, touches_target=True
-    ),
-    **dict.fromkeys(("kill task", "kill driver", "pause task", "strand task"), FaultKind(of_a_process)),
     **dict.fromkeys(
         (
             "double task",

@@ -6,8 +6,9 @@ faults, and a try costs a whole history, so that what counts is to try the large
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Final
 
 from tests.simulation.case import Case
@@ -18,32 +19,16 @@ _WIDTH: Final = 160
 
 
 def summary(history: History) -> list[str]:
-    """What has happened in a history: its case, its faults, its trace, and what each side has at the end."""
-    case = history.case
-    head = [
-        f"seed {case.seed}: {_topics(case)}; {case.runs} runs, {case.records} records; {_options(case)}",
-        f"faults: {', '.join(f'{it.kind} at {it.nth}' for it in case.faults) or 'none'}",
-    ]
+    """What has happened in a history: its case as in ``kept.jsonl``, its trace, and what each side has at the end."""
     end = [*_believed(history)]
     if history.wrong:
         end.append(f"({history.wrong.oracle}) {history.wrong.what}")
-    room = _LINES - len(head) - len(end)
+    room = _LINES - 1 - len(end)
     trace = [line.replace("\n", " ") for line in history.trace]
     if len(trace) > room:
         trace = ["...", *trace[-room + 1 :]]
-    return [line[:_WIDTH] for line in (*head, *trace, *end)]
-
-
-def _topics(case: Case) -> str:
-    kinds = [
-        f"{it.name}/{it.partitions}{' compacted' * it.compacted}{' tiered' * it.tiered}"
-        for it in case.topics
-    ]
-    return ", ".join(kinds)
-
-
-def _options(case: Case) -> str:
-    return ", ".join(f"{name}={value}" for name, value in case.options.items())
+    kept = json.dumps({"why": "", "case": asdict(history.case)})
+    return [kept, *(line[:_WIDTH] for line in (*trace, *end))]
 
 
 def _believed(history: History) -> Iterator[str]:

@@ -9,11 +9,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import error_codes as errors
 from tests.simulation.brokers.cluster import UNKNOWN_TOPIC, SimCluster
 from tests.simulation.brokers.coordinators import PRODUCER_EPOCH, TXN_STATE, Committed, Offsets
-from tests.simulation.brokers.messages import (
-    Fields,
-    by_topic,
-    each,
-)
+from tests.simulation.brokers.messages import Fields, by_topic, each
 
 _TRANSACTIONAL_ID_NOT_FOUND: Final = 105
 
@@ -202,14 +198,10 @@ def list_transactions(cluster: SimCluster, node: int, request: Any) -> Fields:
     wanted = request.producer_id_filters
     return {
         "transaction_states": [
-            {
-                "transactional_id": name,
-                "producer_id": it.producer,
-                "transaction_state": it.state,
-            }
+            {"transactional_id": name, "producer_id": it.producer, "transaction_state": it.state}
             for name, it in sorted(cluster.transactions.by_id.items())
             if cluster.coordinator(name) == node and (not wanted or it.producer in wanted)
-        ],
+        ]
     }
 
 
@@ -225,7 +217,7 @@ def list_groups(cluster: SimCluster, node: int, _: Any) -> Fields:
             }
             for name in sorted(cluster.groups.offsets)
             if cluster.coordinator(name) == node and not cluster.lacks_leader(name)
-        ],
+        ]
     }
 
 

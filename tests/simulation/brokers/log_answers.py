@@ -10,11 +10,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import error_codes as errors
 from tests.simulation.brokers.cluster import SimCluster
 from tests.simulation.brokers.log import Log
-from tests.simulation.brokers.messages import (
-    Fields,
-    by_leader,
-    each,
-)
+from tests.simulation.brokers.messages import Fields, by_leader, each
 
 _UNKNOWN_TOPIC_ID: Final = 100
 
@@ -157,7 +153,7 @@ def describe_producers(cluster: SimCluster, node: int, request: Any) -> Fields:
                     "current_txn_start_offset": it.open_from,
                 }
                 for producer, it in log.producers.items()
-            ],
+            ]
         }
 
     of = by_leader(cluster, node, found)

@@ -11,32 +11,9 @@ from typing import Any, Final
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import error_codes as errors
 from kafka_ferry.wire.connections.responses import response_class_of
+from tests.simulation.brokers import coordinator_answers as of_coordinators
+from tests.simulation.brokers import log_answers as of_logs
 from tests.simulation.brokers.cluster import DEFAULTS, UNKNOWN_TOPIC, SimCluster
-from tests.simulation.brokers.coordinator_answers import (
-    add_offsets,
-    add_partitions,
-    describe_groups,
-    describe_transactions,
-    end_txn,
-    find_coordinator,
-    init_producer_id,
-    list_groups,
-    list_transactions,
-    offset_commit,
-    offset_fetch,
-    offsets_of,
-    txn_offset_commit,
-)
-from tests.simulation.brokers.log_answers import (
-    delete_records,
-    describe_log_dirs,
-    describe_producers,
-    fetch,
-    list_offsets,
-    offset_for_leader_epoch,
-    produce,
-    write_markers,
-)
 from tests.simulation.brokers.messages import Fields, message, name_of, unapplied, with_code
 
 _OFFSETS: Final = "__consumer_offsets"
@@ -70,7 +47,7 @@ def answer(cluster: SimCluster, node: int, request: Any) -> Any:
     if cluster.coordinator(key) != node:
         stale = cluster.stale_offsets(node, key)
         if name == "OffsetFetch" and stale is not None:
-            return message(kind, version, offsets_of(stale, frozenset(), request))
+            return message(kind, version, of_coordinators.offsets_of(stale, frozenset(), request))
         return with_code(unapplied(request), _NOT_COORDINATOR)
     if name in ("OffsetFetch", "TxnOffsetCommit") and cluster.lacks_leader(key):
         return with_code(unapplied(request), _NO_COORDINATOR)
@@ -226,29 +203,29 @@ def delete_topics(cluster: SimCluster, _: int, request: Any) -> Fields:
 
 HANDLERS: Final[Mapping[str, Handler]] = {
     "Metadata": metadata,
-    "FindCoordinator": find_coordinator,
-    "Fetch": fetch,
-    "ListOffsets": list_offsets,
-    "OffsetForLeaderEpoch": offset_for_leader_epoch,
-    "Produce": produce,
-    "InitProducerId": init_producer_id,
-    "AddPartitionsToTxn": add_partitions,
-    "AddOffsetsToTxn": add_offsets,
-    "EndTxn": end_txn,
-    "TxnOffsetCommit": txn_offset_commit,
-    "OffsetCommit": offset_commit,
-    "OffsetFetch": offset_fetch,
-    "DescribeTransactions": describe_transactions,
-    "ListTransactions": list_transactions,
-    "DescribeProducers": describe_producers,
+    "FindCoordinator": of_coordinators.find_coordinator,
+    "Fetch": of_logs.fetch,
+    "ListOffsets": of_logs.list_offsets,
+    "OffsetForLeaderEpoch": of_logs.offset_for_leader_epoch,
+    "Produce": of_logs.produce,
+    "InitProducerId": of_coordinators.init_producer_id,
+    "AddPartitionsToTxn": of_coordinators.add_partitions,
+    "AddOffsetsToTxn": of_coordinators.add_offsets,
+    "EndTxn": of_coordinators.end_txn,
+    "TxnOffsetCommit": of_coordinators.txn_offset_commit,
+    "OffsetCommit": of_coordinators.offset_commit,
+    "OffsetFetch": of_coordinators.offset_fetch,
+    "DescribeTransactions": of_coordinators.describe_transactions,
+    "ListTransactions": of_coordinators.list_transactions,
+    "DescribeProducers": of_logs.describe_producers,
     "DescribeConfigs": describe_configs,
     "IncrementalAlterConfigs": alter_configs,
     "CreateTopics": create_topics,
     "CreatePartitions": create_partitions,
     "DeleteTopics": delete_topics,
-    "DeleteRecords": delete_records,
-    "ListGroups": list_groups,
-    "DescribeGroups": describe_groups,
-    "WriteTxnMarkers": write_markers,
-    "DescribeLogDirs": describe_log_dirs,
+    "DeleteRecords": of_logs.delete_records,
+    "ListGroups": of_coordinators.list_groups,
+    "DescribeGroups": of_coordinators.describe_groups,
+    "WriteTxnMarkers": of_logs.write_markers,
+    "DescribeLogDirs": of_logs.describe_log_dirs,
 }

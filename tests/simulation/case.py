@@ -76,6 +76,7 @@ class Case:
         offset_bytes: how much one request may commit of a group (``max.message.bytes``).
         batch: how many records a producer of the source sends at a time, at most.
         publishes: whether runs write their reports, which costs time and moves nothing.
+        reads_slowly: whether the application stays far behind, among what is older than the flow.
         asks: whether a person asks between runs where the application would continue.
     """
 
@@ -95,6 +96,7 @@ class Case:
     publishes: bool = True
     batch: int = 8
     asks: bool = False
+    reads_slowly: bool = False
 
     @classmethod
     def of(
@@ -147,6 +149,7 @@ class Case:
             rng.random() < 0.25,
             rng.choice((2, 8, 8)),
             rng.random() < 0.15,
+            rng.random() < 0.3,
         )
 
 

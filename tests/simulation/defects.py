@@ -150,6 +150,20 @@ DEFECTS: Final = (
         "if header.producer_id in self._open:\n            return False",
     ),
     Defect(
+        "a list of aborted transactions is taken to be complete",
+        "batches/aborted_transactions.py",
+        "if self._fates and header.records and self._fates.may_be_unlisted(header.producer_id):",
+        "if False:",
+        "move leader",
+    ),
+    Defect(
+        "a group passes over what a backfill has put before its place",
+        "groups/translation.py",
+        "is_first = record <= unread",
+        "is_first = True",
+        "second run",
+    ),
+    Defect(
         "a position goes one too far",
         "copy/target/progress.py",
         "ours = replace(\n                position,\n",

@@ -209,24 +209,6 @@ def _return_branch(injection: Injection) -> None:
         history.world.at(history.world.now + injection.random.choice((0.5, 30.0, 700.0)), put_back)
 
 
-def _lose_marker(injection: Injection) -> None:
-    """Lose the marker of a committed transaction of the copy, and nothing else."""
-    cluster = injection.target
-
-    def ends_committed(tp: TopicPartition) -> bool:
-        log = cluster.topics[tp.topic].logs[tp.partition]
-        aborts = {it.marker for it in log.aborted}
-        last = log.stored[-1] if log.stored else None
-        return bool(last and last.batch.header.is_control and last.base not in aborts)
-
-    if tp := injection.partition(cluster, ends_committed):
-        last = cluster.topics[tp.topic].logs[tp.partition].stored[-1]
-        cluster.move_leader(tp, lose_from=last.base)
-        # Nothing else says how it ended where its coordinator forgets it too.
-        cluster.skipped_markers.append(tp)
-        injection.note(f"unclean election of {tp} on {cluster.alias}: its last marker is lost")
-
-
 def _cut_internal(injection: Injection) -> None:
     target = injection.target
     moment = injection.random.choice(injection.history.moments or [0.0])
@@ -344,7 +326,6 @@ FAULT_KINDS: Final[Mapping[str, FaultKind]] = {
     "cut source": FaultKind(_lose_end, side="primary", hurts=_AT_SOURCE),
     "return branch": FaultKind(_return_branch, side="primary", hurts=_AT_SOURCE),
     "cut target": FaultKind(_lose_end, side="backup", hurts=_STATE, touches_target=True),
-    "lose marker": FaultKind(_lose_marker, side="backup", touches_target=True),
     "cut internal": FaultKind(_cut_internal, side="backup", hurts=_STATE, touches_target=True),
     "lose group": FaultKind(_lose_group, side="backup"),
     "expire ids": FaultKind(_expire_ids, side="backup"),
@@ -364,6 +345,7 @@ FAULT_KINDS: Final[Mapping[str, FaultKind]] = {
             "double task",
             "lose result",
             "late task",
+            "lose marker",
             "lose state",
             "lose commit",
             "restore state",

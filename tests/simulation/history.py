@@ -132,6 +132,8 @@ class History(Oracles):
             self.number = number
             self.write_some(number)
             self._harm_state(number)
+            if fault := self.adversary.happens("lose marker"):
+                self._lose_marker(random.Random(fault.pick))
             if fault := self.adversary.happens("other writers"):
                 writers = random.Random(fault.pick).randint(1, 5)
                 flow = self._flow(writers=writers)
@@ -161,6 +163,24 @@ class History(Oracles):
             self._checkpoints.append(deepcopy((self.spark.planned, self.spark.seen)))
             if state.is_dir():
                 shutil.copytree(state, self._folder / f"copy-{number}")
+
+    def _lose_marker(self, rng: random.Random) -> None:
+        """Lose the marker of a committed transaction alone, while nobody writes: any run can write it again."""
+        logs = {target: log for _, target in self.pairs() if (log := self.target.log(target))}
+        ends = {tp: log.stored[-1] for tp, log in logs.items() if log.stored}
+        marked = [
+            tp
+            for tp, end in ends.items()
+            if end.batch.header.is_control and all(it.marker != end.base for it in logs[tp].aborted)
+        ]
+        # Where offsets are preserved, it has one of those that were copied.
+        if marked and self.world.is_idle and self.case.options["offsets"] == "translated":
+            tp = rng.choice(marked)
+            self.target.move_leader(tp, lose_from=ends[tp].base)
+            # Nothing else says how it ended where its coordinator forgets it too.
+            self.target.skipped_markers.append(tp)
+            self.harmed_at = self.spoilt_at = self.world.now
+            self.note(f"!! unclean election of {tp} on backup: its last marker is lost")
 
     def _end(self, flow: Flow) -> None:
         """See that the flow gets to the end once nothing goes wrong any more (oracle d)."""

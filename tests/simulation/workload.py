@@ -19,6 +19,8 @@ Shown = dict[TopicPartition, list[tuple[int, bytes | None]]]
 
 _KEYS: Final = 12
 _ELECTIONS: Final = 0.1
+# So many records an application reads that stays behind.
+_FEW: Final = 3
 
 
 @dataclass
@@ -110,7 +112,9 @@ class Workload:
                 if least > log.stable or self.random.random() < 0.3:
                     continue
                 any_ = self.random.randint(least, log.stable)
-                at = self.random.choice((any_, log.stable))
+                if self.case.reads_slowly:
+                    any_ = min(any_, least + _FEW)
+                at = self.random.choice((any_, any_ if self.case.reads_slowly else log.stable))
                 self.read |= {
                     value for value, it in self.order.items() if it[0] == tp and it[2] < at
                 }

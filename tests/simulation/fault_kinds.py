@@ -346,7 +346,6 @@ FAULT_KINDS: Final[Mapping[str, FaultKind]] = {
             "lose result",
             "late task",
             "lose marker",
-            "lose state",
             "lose commit",
             "restore state",
             "second run",

@@ -147,11 +147,8 @@ class History(Oracles):
         self._end(flow)
 
     def _harm_state(self, number: int) -> None:
-        """Lose the state folder, or put back what it was before an earlier run."""
+        """Put the state folder back as it was before an earlier run; before the first, there was none."""
         state = self._folder / "state"
-        if self.adversary.happens("lose state"):
-            shutil.rmtree(state, ignore_errors=True)
-            self.note("!! the state folder is lost")
         if number and (fault := self.adversary.happens("restore state")):
             of = fault.pick % number
             shutil.rmtree(state, ignore_errors=True)

@@ -118,13 +118,6 @@ class SimCluster:
         self.topics[name] = topic
         return topic
 
-    def grow(self, name: str, partitions: int) -> None:
-        """Give a topic more partitions."""
-        topic = self.topics[name]
-        for _ in range(partitions - len(topic.logs)):
-            topic.logs.append(Log())
-            topic.leaders.append(self.random.choice([*self.brokers]))
-
     def delete(self, name: str) -> None:
         """Delete a topic; the groups lose their offsets of it."""
         topic = self.topics.pop(name)

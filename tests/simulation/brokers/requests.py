@@ -18,7 +18,6 @@ from tests.simulation.brokers.messages import Fields, message, name_of, unapplie
 
 _OFFSETS: Final = "__consumer_offsets"
 _EXISTS: Final = 36
-_INVALID_PARTITIONS: Final = 37
 _TOPIC: Final = 2
 _NO_COORDINATOR: Final = 15
 _NOT_COORDINATOR: Final = 16
@@ -177,30 +176,6 @@ def create_topics(cluster: SimCluster, _: int, request: Any) -> Fields:
     return {"topics": [create(it) for it in request.topics]}
 
 
-def create_partitions(cluster: SimCluster, _: int, request: Any) -> Fields:
-
-    def grow(asked: Any) -> Fields:
-        topic = cluster.topics.get(asked.name)
-        if topic is None:
-            return {"name": asked.name, "error_code": UNKNOWN_TOPIC}
-        if asked.count <= len(topic.logs):
-            return {"name": asked.name, "error_code": _INVALID_PARTITIONS}
-        cluster.grow(asked.name, asked.count)
-        return {"name": asked.name}
-
-    return {"results": [grow(it) for it in request.topics]}
-
-
-def delete_topics(cluster: SimCluster, _: int, request: Any) -> Fields:
-    answers = []
-    for name in request.topic_names:
-        code = 0 if name in cluster.topics else UNKNOWN_TOPIC
-        if not code:
-            cluster.delete(name)
-        answers.append({"name": name, "error_code": code})
-    return {"responses": answers}
-
-
 HANDLERS: Final[Mapping[str, Handler]] = {
     "Metadata": metadata,
     "FindCoordinator": of_coordinators.find_coordinator,
@@ -221,8 +196,6 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "DescribeConfigs": describe_configs,
     "IncrementalAlterConfigs": alter_configs,
     "CreateTopics": create_topics,
-    "CreatePartitions": create_partitions,
-    "DeleteTopics": delete_topics,
     "DeleteRecords": of_logs.delete_records,
     "ListGroups": of_coordinators.list_groups,
     "DescribeGroups": of_coordinators.describe_groups,

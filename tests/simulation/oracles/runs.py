@@ -90,10 +90,11 @@ class Oracles(Workload):
         """Whether ledger and positions have lost what no plan can miss: a run can only tell afterwards.
 
         It was lost after a plan had looked; or coordinators have forgotten the producers too, so that nothing says
-        whose the records are.
+        whose the records are; or it was told, and what the ledger knew of earlier backfills may be gone.
         """
         has_forgotten = self.was_injected("cut internal") and self.was_injected("expire ids")
-        is_lost = self.is_cut_unseen or has_forgotten
+        is_told = self.was_told and self.case.backfills
+        is_lost = self.is_cut_unseen or has_forgotten or is_told
         return is_lost or self.spoilt_at >= self.began
 
     def check_commit(self, known: Transaction) -> None:

@@ -5,7 +5,7 @@ Each does what Kafka's documents allow, and says where it does harm that a run m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, Final
 
 from kafka_ferry.model.ranges import TopicPartition
@@ -155,12 +155,17 @@ def _step_clock(injection: Injection) -> None:
     injection.note(f"the machine's clock steps by {seconds} s")
 
 
-def _cut(injection: Injection) -> tuple[TopicPartition, Sequence[Stored]] | None:
+def _cut(
+    injection: Injection, among: Container[TopicPartition] | None = None
+) -> tuple[TopicPartition, Sequence[Stored]] | None:
     """Lose the end of a partition's log; gives what is lost."""
     cluster = injection.cluster
-    tp = injection.partition(
-        cluster, lambda tp: bool(cluster.topics[tp.topic].logs[tp.partition].stored)
-    )
+
+    def fits(tp: TopicPartition) -> bool:
+        is_there = bool(cluster.topics[tp.topic].logs[tp.partition].stored)
+        return is_there and (among is None or tp in among)
+
+    tp = injection.partition(cluster, fits)
     if not tp:
         return None
     log = cluster.topics[tp.topic].logs[tp.partition]
@@ -176,7 +181,7 @@ def _cut(injection: Injection) -> tuple[TopicPartition, Sequence[Stored]] | None
         injection.history.aborted -= {value for _, value in log.unaborted()}
         # The new branch is soon as long as the lost one, a little shorter or longer.
         injection.history.write_up_to(tp, end + injection.random.choice((-end, -end, -1, 0, 1, 5)))
-    if injection.random.random() < 0.3:
+    if among is not None or injection.random.random() < 0.3:
         # The broker that has led before is preferred, and has followed the new log meanwhile.
         cluster.move_leader(tp)
     return tp, [it for it in stored if it.base >= lost]
@@ -184,6 +189,16 @@ def _cut(injection: Injection) -> tuple[TopicPartition, Sequence[Stored]] | None
 
 def _lose_end(injection: Injection) -> None:
     _cut(injection)
+
+
+def _cut_fetched(injection: Injection) -> None:
+    """Lose the end of a log that is read, while more requests for it are on their way."""
+    asked = injection.request.topics
+    names = {it.topic_id: injection.cluster.name_of(it.topic_id) for it in asked}
+    _cut(
+        injection,
+        {TopicPartition(names[it.topic_id], of.partition) for it in asked for of in it.partitions},
+    )
 
 
 def _return_branch(injection: Injection) -> None:
@@ -324,6 +339,7 @@ FAULT_KINDS: Final[Mapping[str, FaultKind]] = {
     "freeze broker": FaultKind(_freeze),
     "step clock": FaultKind(_step_clock),
     "cut source": FaultKind(_lose_end, side="primary", hurts=_AT_SOURCE),
+    "cut fetched": FaultKind(_cut_fetched, frozenset({"Fetch"}), side="primary", hurts=_AT_SOURCE),
     "return branch": FaultKind(_return_branch, side="primary", hurts=_AT_SOURCE),
     "cut target": FaultKind(_lose_end, side="backup", hurts=_STATE, touches_target=True),
     "cut internal": FaultKind(_cut_internal, side="backup", hurts=_STATE, touches_target=True),

@@ -21,7 +21,7 @@ from tests.simulation.case import Case
 from tests.simulation.defects import DEFECTS, PRODUCT, Defect
 from tests.simulation.history import simulate
 
-# Together they have each kind of fault six times or more.
+# Together they have each kind of fault five times or more.
 SEEDS: Final = range(64, 114)
 MORE_SEEDS: Final = range(114, 184)
 

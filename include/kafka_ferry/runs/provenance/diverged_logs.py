@@ -30,7 +30,7 @@ from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.provenance.diverged_epochs import Copied, diverged_epochs
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.partition_log import led_logs
-from kafka_ferry.wire.partitions.scan import has_batch, has_copied, newest_record_between
+from kafka_ferry.wire.partitions.scan import has_copied, has_same_batch, newest_record_between
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster
@@ -255,7 +255,7 @@ def _has_end(cluster: WireCluster, log: PartitionLog, empty: EmptyEnd) -> bool |
     if empty.end > log.end:
         return False
     if empty.crc >= 0:
-        return has_batch(cluster, log, empty.end - 1, empty.crc)
+        return has_same_batch(cluster, log, empty.end - 1, empty.crc)
     if not empty.by_source:
         return None
     start = max(empty.start, empty.end - _MOST_OFFSETS)

@@ -290,10 +290,11 @@ def has_copied(
     return record[0] == there[0] if is_changed else record == there
 
 
-def has_batch(cluster: WireCluster, log: PartitionLog, offset: int, crc: int) -> bool | None:
+def has_same_batch(cluster: WireCluster, log: PartitionLog, offset: int, crc: int) -> bool | None:
     """Whether a log still has the batch with that CRC at an offset; None where nothing tells.
 
-    The cleaner writes a batch anew of which it takes records, or whose time of deletion it notes.
+    The cleaner writes a batch anew of which it takes records, or whose time of deletion it notes; and a service that
+    is no broker of Apache Kafka's may make batches for each answer: they overlap then.
     Errors as of ``has_copied``.
     """
     if offset < log.start:
@@ -302,8 +303,12 @@ def has_batch(cluster: WireCluster, log: PartitionLog, offset: int, crc: int) ->
     if batch is None or batch.stored_format != NEWEST_FORMAT:
         return None
     header = batch.header
+    if header.crc == crc:
+        return True
+    before = batch_at(cluster, log, header.base_offset - 1)
+    overlaps = before is not None and before.header.next_offset > header.base_offset
     is_cleaned = header.has_delete_horizon or header.records <= header.last_offset_delta
-    return True if header.crc == crc else None if is_cleaned else False
+    return None if overlaps or is_cleaned else False
 
 
 def newest_record_between(

@@ -170,22 +170,26 @@ def test_where_the_last_record_is_cleaned_away_the_newest_one_that_is_left_tells
 @pytest.mark.parametrize(
     ("stored", "has"),
     [
-        (build.a_batch(2, at=9), False),
-        (build.a_batch(at=10), False),
-        (build.a_batch(2, at=9, deltas=[0, 3]), None),
-        (None, None),
+        ([build.a_batch(2, at=9), build.a_batch(at=8)], False),
+        ([build.a_batch(at=10), build.a_batch(2, at=8)], False),
+        ([build.a_batch(at=10), build.a_batch(2, at=9)], None),
+        ([build.a_batch(2, at=9, deltas=[0, 3])], None),
+        ([], None),
     ],
-    ids=["another batch", "another one of it alone", "cleaned", "nothing"],
+    ids=["another batch", "another one of it alone", "made for an answer", "cleaned", "nothing"],
 )
-def test_the_batch_in_which_copying_ended_is_known_by_its_crc_unless_it_was_cleaned(
-    monkeypatch: pytest.MonkeyPatch, stored: bytes | None, has: bool | None
+def test_the_batch_in_which_copying_ended_is_known_by_its_crc_where_a_log_keeps_its_batches(
+    monkeypatch: pytest.MonkeyPatch, stored: list[bytes], has: bool | None
 ) -> None:
-    batch = next(iter(split_batches(stored))) if stored else None
-    monkeypatch.setattr(scan, "batch_at", lambda *_: batch)
+    """The batch at the offset, and the one that is found at the offset before it."""
+    batches = [next(iter(split_batches(it))) for it in stored]
+    answers = iter([*batches, None])
+    monkeypatch.setattr(scan, "batch_at", lambda *_: next(answers))
     log: Any = SimpleNamespace(start=0, end=20)
-    assert scan.has_batch(CLUSTERS[0], log, 10, 1) is has
-    if batch:
-        assert scan.has_batch(CLUSTERS[0], log, 10, batch.header.crc)
+    assert scan.has_same_batch(CLUSTERS[0], log, 10, 1) is has
+    for batch in batches[:1]:
+        answers = iter(batches)
+        assert scan.has_same_batch(CLUSTERS[0], log, 10, batch.header.crc)
 
 
 def test_lag_and_failover_look_at_all_and_name_what_they_had_no_time_for(source: Source) -> None:

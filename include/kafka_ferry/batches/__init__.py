@@ -8,7 +8,6 @@ from kafka_ferry.batches.aborted_transactions import (
 )
 from kafka_ferry.batches.batch_filter import BatchFilter
 from kafka_ferry.batches.converted_batch import (
-    BY_THE_SOURCE,
     Absent,
     ConvertedBatch,
     Reason,
@@ -56,7 +55,6 @@ from kafka_ferry.batches.topic_limits import LIMITING_CONFIGS, TopicLimits
 from kafka_ferry.batches.windows import SettledSpan, TimeWindow
 
 __all__ = [
-    "BY_THE_SOURCE",
     "LIMITING_CONFIGS",
     "NO_AGES",
     "OPENED_AT_ONCE",

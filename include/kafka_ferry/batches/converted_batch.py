@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import attrgetter, itemgetter
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kafka_ferry.batches.epochs import OLDEST_EPOCH
 from kafka_ferry.batches.record_format.header import Batch
@@ -28,10 +28,6 @@ class Reason(StrEnum):
     OUTSIDE_WINDOW = "outside-window"
     COPIED_BEFORE = "copied-before"
     FILTERED = "filtered"
-
-
-BY_THE_SOURCE: Final = frozenset({Reason.ABORTED, Reason.CONTROL, Reason.COMPACTED, Reason.LOST})
-"""The reasons for which the source has no committed record there either."""
 
 
 class Rebuilt(StrEnum):

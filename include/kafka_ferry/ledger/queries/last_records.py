@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_ferry.batches import BY_THE_SOURCE, Reason, Segment
+from kafka_ferry.batches import Reason, Segment
 from kafka_ferry.ledger.rows import CopiedPartition, copied_rows, is_one_of, ordinary_rows
 from kafka_ferry.model.ranges import TopicPartition
 
 if TYPE_CHECKING:
     from kafka_ferry.ledger.table import LedgerTable
+
+# What a takeover calls compacted, the target may have lost alone.
+_ENDED: Final = frozenset({Reason.ABORTED, Reason.CONTROL})
 
 
 class LastRecord(NamedTuple):
@@ -44,14 +47,14 @@ class EmptyEnd(NamedTuple):
         start: the first of them.
         end: the offset after the last one.
         crc: of the source's batch with the last one; -1 where it is not known.
-        by_source: whether the source had no committed record there either.
+        is_ended: whether the source had nothing but aborted records and markers there.
     """
 
     source: TopicPartition
     start: int
     end: int
     crc: int = -1
-    by_source: bool = False
+    is_ended: bool = False
 
 
 def newest_records(
@@ -137,8 +140,7 @@ def empty_ends(
         reasons = {reason for reason, offsets in dict(row["reasons"]).items() if offsets}
         is_marker = start == end - 1 and reasons == {Reason.CONTROL} and row["segments"]
         if start < end and (row["last_crc"] >= 0 or not is_marker):
-            by_source = reasons <= BY_THE_SOURCE
-            empty = EmptyEnd(partition.source, start, end, row["last_crc"], by_source)
+            empty = EmptyEnd(partition.source, start, end, row["last_crc"], reasons <= _ENDED)
             yield partition, row["ledger_offset"], empty
 
 

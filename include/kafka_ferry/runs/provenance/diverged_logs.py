@@ -256,7 +256,7 @@ def _has_end(cluster: WireCluster, log: PartitionLog, empty: EmptyEnd) -> bool |
         return False
     if empty.crc >= 0:
         return has_same_batch(cluster, log, empty.end - 1, empty.crc)
-    if not empty.by_source:
+    if not empty.is_ended:
         return None
     start = max(empty.start, empty.end - _MOST_OFFSETS)
     return newest_record_between(cluster, log, start, empty.end) is None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import xxhash
 
-from kafka_ferry.batches import BY_THE_SOURCE, Reason, each_record
+from kafka_ferry.batches import Reason, each_record
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.backfill.windows import uncovered
@@ -40,6 +40,7 @@ _MOST_EMPTY: Final = 1_000_000
 _ANSWER_BYTES: Final = 256 * 1024
 # The proof of what was copied does not wait for a source that is away.
 _WAIT_S: Final = 5.0
+_BY_THE_SOURCE: Final = frozenset({Reason.ABORTED, Reason.CONTROL, Reason.COMPACTED, Reason.LOST})
 
 _Found = dict["RangeKey", SourceWitness]
 
@@ -78,7 +79,7 @@ def stretches(run: str, ranges: Iterable[LedgerRange]) -> list[Stretch]:
         letters = sum(it.records for it in entry.copied.letters)
         if letters and letters == entry.copied.reasons.get(Reason.DEAD_LETTERED):
             reasons.discard(Reason.DEAD_LETTERED)
-        if reasons and reasons <= BY_THE_SOURCE:
+        if reasons and reasons <= _BY_THE_SOURCE:
             of_partition[_source(entry.copied)] += _absent(run, entry)
     turns = [
         (turn, _shuffle_key(run, it), it)
@@ -139,7 +140,7 @@ def empty_on_source(run: RunContext, ranges: Iterable[LedgerRange]) -> list[Ledg
 def _is_empty(entry: LedgerRange) -> bool:
     """Whether a range says nothing but that the source has no records there, or none of a backfill's time span."""
     copied = entry.copied
-    by_the_source = BY_THE_SOURCE - {Reason.LOST}
+    by_the_source = _BY_THE_SOURCE - {Reason.LOST}
     if entry.window:
         by_the_source |= {Reason.OUTSIDE_WINDOW}
     reasons = {reason: offsets for reason, offsets in copied.reasons.items() if offsets}

@@ -107,7 +107,7 @@ def source(monkeypatch: pytest.MonkeyPatch) -> Source:
 
     def ends(*_: Any) -> Any:
         return [
-            (newest()[n][0], PARTITIONS + n, EmptyEnd(tp(n), 10, 12, by_source=True))
+            (newest()[n][0], PARTITIONS + n, EmptyEnd(tp(n), 10, 12, is_ended=True))
             for n in sorted(source.aborted)
         ]
 

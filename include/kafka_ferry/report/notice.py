@@ -21,6 +21,11 @@ DETAILS: Final = 5
 _LONGEST: Final = 400  # characters of a sentence: brokers' and Java's messages may be very long
 _GUIDE: Final = "docs/metrics.md, "
 
+AFTER_REFUSALS: Final = (
+    "Each sentence says what to change; then let the next run copy it, or clear the task plan."
+)
+"""What to do about what a plan has refused: it stands in the stored plan."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:
@@ -173,10 +178,7 @@ def failures(ends: Iterable[StepEnd], report: RunReport | None) -> Iterator[Fact
     reported: set[Refusal | Failure | str] = {*refused}
     if refused:
         what = count(len(refused), "topic or partition", "topics or partitions")
-        advice = (
-            "Each sentence says what to change; then let the next run copy it, or clear the task plan. "
-            f"({_GUIDE}KafkaFerryRunFailed)"
-        )
+        advice = f"{AFTER_REFUSALS} ({_GUIDE}KafkaFerryRunFailed)"
         yield fact("failure", f"{what} cannot be mirrored as things are", map(str, refused), advice)
     for end in ends:
         if end.record is None:

@@ -13,6 +13,7 @@ from kafka_ferry.flat import flat_values
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan import policy_of
 from kafka_ferry.report import RunReport
+from kafka_ferry.report.notice import AFTER_REFUSALS
 from kafka_ferry.report.summary import RunSummary
 from kafka_ferry.report.views import GroupView, PartitionView, TopicView
 from kafka_ferry.runs.views import FlowViews, RunView
@@ -308,6 +309,7 @@ def attention(report: RunReport) -> list[dict[str, Any]]:
     ]
     checks = verdict.expectations if verdict else ()
     advice = {
+        "Cannot be mirrored": [f"What to do: {AFTER_REFUSALS}"],
         "Not as expected": advice_on(check for check in checks if check.failed),
         "Worth knowing": advice_on(check for check in checks if check.warned),
     }

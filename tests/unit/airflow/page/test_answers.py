@@ -13,7 +13,7 @@ from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.verify import ExpectationResult, Verdict
 from kafka_ferry_airflow.page.answers import attention, details_answer
 from kafka_ferry_airflow.page.dag_runs import DagRunState, DagState
-from tests.support.runs.reports import a_report
+from tests.support.runs.reports import A_REFUSAL, a_report
 from tests.unit.plan.builders import a_flow
 
 
@@ -44,6 +44,12 @@ def test_each_finding_comes_with_what_to_do() -> None:
         "Not as expected": ["What to do: Do this."],
         "Worth knowing": ["What to do: Do that."],
     }
+
+
+def test_of_what_the_plan_has_refused_it_says_which_task_to_clear() -> None:
+    (kind,) = attention(a_report(refused=(A_REFUSAL,)))
+    assert kind["sentences"] == [str(A_REFUSAL)]
+    assert "clear the task plan" in kind["advice"][0]
 
 
 def test_what_says_itself_what_to_do_has_no_other_advice() -> None:

@@ -92,6 +92,20 @@ def test_a_run_that_does_not_exist_is_not_repeated(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == [file]
 
 
+@pytest.mark.parametrize("call", ["plan", "run", "verify", "audit"])
+def test_what_needs_spark_names_a_missing_java_before_it_does_anything(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/no/such")
+    file = write_flow(
+        tmp_path, ProxyAddress("localhost:1"), ProxyAddress("localhost:2"), ["orders"]
+    )
+    done = ferry(call, "--config", file)
+    assert done.returncode == 9
+    assert "JAVA_HOME=/no/such has no bin/java" in done.stderr
+    assert sorted(tmp_path.iterdir()) == [file]
+
+
 def test_a_run_is_repeated_for_the_time_that_it_was_for(tmp_path: Path) -> None:
     """An ordinary run in a backfill's name would call the backfill proved, and copy no more of it."""
     file = write_flow(

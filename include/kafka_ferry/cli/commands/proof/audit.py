@@ -97,14 +97,12 @@ def _audit(audit: Audit, *, resume: bool, output: Path | None, as_json: bool) ->
     from kafka_ferry.runs.audit.output import write_to
     from kafka_ferry.spark.session import terminal_spark
 
-    plan = audit.plan(resume=resume)
-    for note in audit.notes:
-        warn(note)
-    with (
-        terminal_spark(f"ferry audit {audit.flow.name}") as spark,
-        comparison_bar(audit.flow.name, hidden=as_json) as progress,
-    ):
-        report = audit.compare(plan, spark, progress)
+    with terminal_spark(f"ferry audit {audit.flow.name}") as spark:
+        plan = audit.plan(resume=resume)
+        for note in audit.notes:
+            warn(note)
+        with comparison_bar(audit.flow.name, hidden=as_json) as progress:
+            report = audit.compare(plan, spark, progress)
     if output:
         write_to(output, report)
     if as_json:

@@ -50,8 +50,8 @@ def verify(
     flows = flows_within(timeout, config, flow, clusters)
 
     def answer(flow: Flow) -> dict[str, Any]:
-        run = Run.reopen(flow, run_id) if run_id else Run.latest(flow, whole=everything)
         with terminal_spark(f"ferry verify {flow.name}") as spark:
+            run = Run.reopen(flow, run_id) if run_id else Run.latest(flow, whole=everything)
             verdict = run.verify(spark, everything=everything, afresh=True)
         if not as_json:
             _show(flow, run.run_id, verdict, is_named=len(flows) > 1)

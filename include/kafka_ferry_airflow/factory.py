@@ -122,7 +122,7 @@ def mirror_dag(flow: Flow, project: Project) -> DAG:
         dag_id=f"mirror_{flow.slug}",
         description=f"Copies {flow.source.alias} to {flow.target.alias}, exactly once, with proof",
         doc_md=describe(flow),
-        tags=tags_of(flow),
+        tags=tags_of(flow, "mirror"),
         schedule=timetable_of(flow),
         start_date=flow.begins,
         catchup=flow.catchup,

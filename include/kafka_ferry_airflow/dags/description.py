@@ -57,9 +57,9 @@ def describe(flow: Flow) -> str:
     )
 
 
-def tags_of(flow: Flow, *more: str) -> list[str]:
-    """The tags of a DAG of ``flow``, by which users find it."""
-    return ["kafka-ferry", *more, f"source:{flow.source.alias}", f"target:{flow.target.alias}"]
+def tags_of(flow: Flow, kind: str) -> list[str]:
+    """The tags of a DAG of ``flow``, by which users find it; ``kind`` is what it does."""
+    return ["kafka-ferry", kind, f"source:{flow.source.alias}", f"target:{flow.target.alias}"]
 
 
 def _when(flow: Flow) -> str:

@@ -110,6 +110,10 @@ def test_an_emergency_has_dags_that_are_started_by_hand(load: Load) -> None:
         assert "Start the applications on" in dag.doc_md
         assert dag.params["dry_run"] is True
         assert dag.params["confirm"] == ""
+        for param in (dag.params.get_param(name) for name in dag.params):
+            assert param.schema["title"]
+            # Airflow marks what may not be empty with a red star.
+            assert "null" in param.schema["type"]
     assert set(over.params) == {"groups", "dry_run", "confirm", "source_down"}
     assert [task.task_id for task in over.tasks] == ["failover"]
     assert [task.task_id for task in back.topological_sort()] == ["confirm", *STEPS, "move_groups"]
@@ -132,8 +136,11 @@ def test_a_flow_that_is_paused_can_be_planned(load: Load) -> None:
     assert f"mirror_{FLOW}" in dag.doc_md
 
 
-def test_a_dag_is_tagged_with_its_clusters(load: Load) -> None:
-    assert load().dags[DAG_ID].tags == {"kafka-ferry", "source:primary", "target:backup"}
+def test_a_dag_is_tagged_with_what_it_does_and_its_clusters(load: Load) -> None:
+    dags = load().dags
+    for kind in ("mirror", "plan", "failover", "failback"):
+        own = {"kafka-ferry", kind, "source:primary", "target:backup"}
+        assert dags[f"{kind}_{FLOW}"].tags == own
 
 
 def test_every_task_is_tried_again_with_growing_pauses(load: Load) -> None:
@@ -521,6 +528,7 @@ def test_a_flow_that_asks_for_audits_has_a_dag_of_them(configs: Path, load: Load
     bag = load()
     assert bag.import_errors == {}
     dag = bag.dags["audit_left_to_right"]
+    assert "audit" in dag.tags
     (audit,) = dag.tasks
     mirrored = bag.dags["mirror_left_to_right"].get_task("verify")
     assert (audit.task_id, audit.pool, audit.priority_weight) == ("audit", mirrored.pool, 7)

@@ -31,7 +31,9 @@ FERRY_SOURCE_BROKERS=1 FERRY_TARGET_BROKERS=1 $(LAST) pytest -n 2 --dist loadfil
   pytest -n 3 --dist loadfile --no-loadscope-reorder -m "$(1) and not alone" $(OTHERS); others=$$?; \
   wait $$beside; beside=$$?; cat $(VENV)/beside.log; [ "$$alone $$beside $$others" = "0 0 0" ]
 endef
-SITE := NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
+# With --quiet, mkdocs would count no warning, and --strict fail at none.
+SITE = NO_MKDOCS_2_WARNING=1 mkdocs build --strict --site-dir $(1) 2> $(VENV)/docs.log || { \
+  grep -v "^INFO" $(VENV)/docs.log; exit 1; }
 
 # uv compiles no module, and where this is set, as in many containers, Python keeps none that it has compiled:
 # each process would compile a thousand of them again.
@@ -89,7 +91,7 @@ lint: $(SETUP) ## Check style, types, imports between parts, spelling, and the D
 	@echo "import-linter"; lint-imports > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
 	@echo "codespell"; codespell .ci benchmarks dags deploy docs include plugins sandbox spark_jobs tests *.md *.toml *.yaml Makefile Dockerfile
 	@echo "hadolint"; hadolint Dockerfile
-	@echo "docs"; $(SITE) --site-dir $(CURDIR)/$(VENV)/site
+	@echo "docs"; $(call SITE,$(CURDIR)/$(VENV)/site)
 
 # Not in the lock file, and not a part of CI: what is found depends on the day.
 audit-dependencies: $(SETUP) ## Print the known vulnerabilities of the packages in the lock file
@@ -108,7 +110,7 @@ docs: $(SETUP) ## Write the generated pages and build the docs into site/
 	@python -m kafka_ferry.report.catalogue > docs/reference/metrics.md
 	@python .ci/licences.py > docs/reference/licences.md
 	@python -m kafka_ferry.config.files.schema > include/configs/flow.schema.json
-	@$(SITE) --site-dir site
+	@$(call SITE,site)
 
 clusters: $(SETUP) ## Start the clusters primary (port 19092) and backup (29092): make clusters BROKERS=3
 	@python -m kafka_sandbox.clusters up $(if $(BROKERS),--brokers $(BROKERS))

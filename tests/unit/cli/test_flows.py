@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.cli.commands.check import check
-from kafka_ferry.cli.flows import flows_of
+from kafka_ferry.cli.flows import flows_of, with_timeout
+from tests.unit.plan.builders import a_flow
 
 FILE = """\
 clusters = a, b
@@ -50,3 +51,14 @@ def test_only_what_concerns_the_flows_asked_for_is_told(
     assert f"{file}: {', '.join(options)} have no effect here: each run reads all" in told
     assert told.splitlines()[-1].startswith(f"{file}: a->b runs @hourly")
     assert "offset.lag.max" not in told
+
+
+@pytest.mark.parametrize(
+    ("of_flow_ms", "asked_s", "tried_ms"),
+    [(60_000, None, 15_000), (9_000, None, 9_000), (60_000, 40, 40_000)],
+)
+def test_a_person_waits_fifteen_seconds_at_most_unless_another_time_is_asked_for(
+    of_flow_ms: int, asked_s: int | None, tried_ms: int
+) -> None:
+    flow = a_flow(admin_timeout_ms=of_flow_ms)
+    assert with_timeout(flow, asked_s).admin_timeout_ms == tried_ms

@@ -289,6 +289,21 @@ class TestThePage:
         places = [listed.index(check.name) for check in (BROKEN, WARNED, KEPT)]
         assert places == sorted(places)
 
+    def test_says_of_each_check_in_words_what_came_of_it(self) -> None:
+        html = render(changed(REPORT, verdict=Verdict(False, (KEPT, BROKEN))))
+        table = html[html.index("<h2>What was checked") :]
+        cells = re.findall(r"<td[^>]*>([^<]*)</td>", table[: table.index("</table>")])
+        assert cells[::3] == ["not as expected", "as expected"]
+
+    @pytest.mark.parametrize(("topics", "is_open"), [(10, True), (11, False)])
+    def test_folds_away_more_than_ten_topics_that_were_not_mirrored(
+        self, topics: int, is_open: bool
+    ) -> None:
+        skipped = tuple((f"tmp.{n}", "excluded") for n in range(topics))
+        html = render(changed(REPORT, skipped=skipped))
+        section = html[html.index(f"<h2>{topics} source topics not mirrored") :]
+        assert section[section.index("<details") :].startswith("<details open>") == is_open
+
     def test_says_what_was_not_mirrored_and_why(self) -> None:
         report = changed(REPORT, skipped=(("tmp.scratch", "matches topics.exclude"),))
         assert "1 source topic not mirrored All topics tmp.scratch matches topics.exclude" in text(

@@ -5,6 +5,7 @@ import pytest
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import OffsetsChoice, Window
 from kafka_ferry.report import RunReport
+from kafka_ferry.report.measures import Measures, PartitionMeasures
 from kafka_ferry.report.page import headline
 from kafka_ferry.report.run_report import RuleCounts
 from kafka_ferry.verify import ExpectationResult, Verdict
@@ -166,6 +167,26 @@ def test_what_was_lost_and_what_is_a_dead_letter_is_counted_by_reason() -> None:
 )
 def test_the_state_is_the_worst_that_is_true(changes, state) -> None:
     assert changed(REPORT, **changes).state == state
+
+
+@pytest.mark.parametrize(
+    ("proof", "said"),
+    [
+        (
+            {"proved_by": "run-1", "proved_at": 1_795_224_552_000},
+            "; last proved on 2026-11-21 01:29:12 UTC by run run-1",
+        ),
+        ({}, ", and nothing was ever copied"),
+    ],
+)
+def test_a_run_without_anything_new_says_what_was_proved_before(
+    proof: dict[str, object], said: str
+) -> None:
+    rows = tuple(PartitionMeasures("orders", at, "eu.orders") for at in range(9))
+    report = changed(
+        REPORT, ranges=(), verdict=Verdict(True), measures=Measures(partitions=rows), **proof
+    )
+    assert report.found == f"nothing new in 9 partitions{said}"
 
 
 def test_a_backfill_that_has_nothing_left_to_copy_does_not_speak_of_the_whole_flow() -> None:

@@ -19,6 +19,10 @@ FALSE = ExpectationResult("no offset was copied twice", "partitions", False, "cr
             "Proved complete: 1,000 records in 6 ranges read back, 2 of 2 checks are true",
         ),
         (
+            Verdict(True, (TRUE,), ranges=1, records=1),
+            "Proved complete: 1 record in 1 range read back, 1 of 1 checks are true",
+        ),
+        (
             Verdict(False, (TRUE, FALSE), ranges=6, records=999),
             "Not proved complete: 999 records in 6 ranges read back, 1 of 2 checks are true",
         ),

@@ -98,12 +98,12 @@ def did_you_mean_each(names: Iterable[str], valid: Iterable[str], *, cutoff: flo
 def nearest(name: str, valid: Iterable[str], *, cutoff: float = 0.7) -> str:
     """The valid name that a misspelt one is most like, "" where none is near.
 
-    One that begins with it goes before others. Where none is alike, the name may have too much before it, as the
+    One with the same beginning goes before others. Where none is alike, the name may have too much before it, as the
     source's alias before a topic.
     """
     known = list(valid)
     near = difflib.get_close_matches(name, known, n=max(1, len(known)), cutoff=cutoff)
-    near = [one for one in near if one.startswith(name)] or near
+    near = [one for one in near if one.startswith(name) or name.startswith(one)] or near
     return next(iter(near or [one for one in known if name.endswith(f".{one}")]), "")
 
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import psutil
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.model import TopicPartition
 from kafka_sandbox.airflow import SETTINGS, Airflow
 from kafka_sandbox.airflow_api import AirflowApi
 from tests.support.airflow.dags import AddDag
-from tests.support.records.builders import Record, create_topic, read_all
+from tests.support.records.builders import Record, create_topic, read_all, set_config
 from tests.support.records.groups import commit_alone, first_read
 from tests.support.runs.flows import assert_same
 from tests.support.runs.pair import Pair
@@ -169,9 +170,19 @@ def test_a_topic_that_cannot_be_copied_is_named_in_the_log_and_the_others_are_co
         create_topic(pair.primary.bootstrap, topic)
         pair.produce(topic, some_records(10))
     create_topic(pair.backup.bootstrap, f"{source}.{bad}", message_timestamp_type="LogAppendTime")
-    dag_id = add_dag(good, bad, schedule="")
+    dag_id, plan_id = add_dag(good, bad), f"plan_{source}_to_backup"
 
-    run = api.trigger_and_wait(dag_id)
+    # A paused flow can be tried without a copy.
+    tried = api.trigger_and_wait(plan_id)
+    assert tried.state == "success", tried.log
+    assert f"REFUSED {bad}" in api.log(plan_id, tried.run_id, "plan")
+    assert not api.runs(dag_id, "scheduled")
+    there = AdminClient({"bootstrap.servers": pair.backup.bootstrap}).list_topics(timeout=10).topics
+    assert f"{source}.{good}" not in there
+
+    run_id = api.unpause_and_find_run(dag_id)
+    assert run_id is not None
+    run = api.wait(dag_id, run_id)
 
     assert run.state == "failed"
     # At once: no retry could help.
@@ -191,3 +202,10 @@ def test_a_topic_that_cannot_be_copied_is_named_in_the_log_and_the_others_are_co
     # Without its connection, the operator that this one extends would look for YARN.
     assert "There is no connection 'spark_default'" in run.log
     assert "--master local[*]" in run.log
+
+    # The stored plan refuses it for ever; another one does not, once that is mended.
+    set_config(pair.backup, f"{source}.{bad}", "message.timestamp.type", "CreateTime")
+    api.clear(dag_id, run_id, "plan")
+    mended = api.wait(dag_id, run_id)
+    assert mended.state == "success", mended.log
+    assert_same(pair.primary, bad, pair.backup, f"{source}.{bad}")

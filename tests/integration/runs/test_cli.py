@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import regex
 
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.model import TopicPartition
 from kafka_sandbox.broker import Broker, free_port
 from kafka_sandbox.cluster import KafkaCluster
@@ -17,7 +18,7 @@ from tests.support.records.builders import Record, delete_topic, recreate_topic
 from tests.support.records.groups import commit_alone
 from tests.support.records.histories import named
 from tests.support.runs.command_line import ferry, ferry_process
-from tests.support.runs.flows import copy_now, write_flow
+from tests.support.runs.flows import copy_now, remote, write_flow
 from tests.support.runs.pair import Pair
 
 
@@ -73,6 +74,52 @@ def test_too_few_brokers_are_told_before_anything_is_done(
     assert (done.returncode, done.stdout) == (9, "")
     assert regex.search(rf"{file}:\d+: replication.factor: is 9, and ", done.stderr)
     assert "cannot be created there. Set it to at most " in done.stderr
+
+
+SECRET = {
+    "transform": [
+        {"topics": [".*"], "format": {"value": "json"}, "set": {"value.a": "secret('s')"}}
+    ],
+    "config_providers": ["env"],
+    "transform_secrets": {"s": "${env:FERRY_UNSET}"},
+}
+FUNCTION = {"transform": [{"topics": [".*"], "function": "masks.none"}]}
+
+
+@pytest.mark.parametrize(
+    ("options", "command", "said"),
+    [
+        (SECRET, "plan", "is not set in the environment of this process"),
+        (SECRET, "run", "is not set in the environment of this process"),
+        (FUNCTION, "run", "masks.py, which does not exist"),
+    ],
+)
+def test_what_a_rule_needs_and_has_not_is_told_before_anything_is_done(
+    pair: Pair, options: dict[str, object], command: str, said: str
+) -> None:
+    topic = pair.topic("ruled", [Record(value=b'{"a":1}')])
+    flow = pair.flow([topic], **options)
+
+    done = ferry(command, "--config", flow.file)
+
+    assert (done.returncode, done.stdout) == (9, "")
+    assert said in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert ClusterControl(flow.target).unknown([remote(flow, topic)])
+
+
+def test_a_state_folder_that_is_a_file_is_told_before_anything_is_done(pair: Pair) -> None:
+    topic = pair.topic("stateless", [Record(value=b"x")])
+    state = pair.folder / "a-file"
+    state.touch()
+    flow = pair.flow([topic], state_dir=str(state))
+
+    done = ferry("run", "--config", flow.file)
+
+    assert (done.returncode, done.stdout) == (9, "")
+    assert "must be a folder that this user may read and write" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert ClusterControl(flow.target).unknown([remote(flow, topic)])
 
 
 def test_the_lag_is_what_the_positions_have_not_reached(pair: Pair) -> None:

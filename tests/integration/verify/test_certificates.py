@@ -23,7 +23,8 @@ from cryptography.hazmat.primitives.serialization import (
 
 from kafka_ferry.certificates import CertificateError, certificate_topic, stored_certificates
 from kafka_ferry.certificates.signature import public_key
-from kafka_ferry.clock import now_ms
+from kafka_ferry.cli.certificate_view import until_ms
+from kafka_ferry.clock import moment_text, now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.topic_records import NewRecord, append_records
@@ -383,10 +384,13 @@ def test_the_command_line_lists_shows_and_checks_certificates(
     text = ferry("certificate", "show", *asked)
     checked = ferry("certificate", "check", *asked, "--public-key", str(folder / "public.pem"))
     unsigned = ferry("certificate", "check", *asked)
+    told = json.loads(ferry("certificate", "check", *asked, "--json").stdout)
 
     assert [one["serial"] for one in json.loads(listed.stdout)] == [1, 2]
     assert shown.returncode == 0
-    (first, _) = find_certificates(flow).all
+    (first, last) = find_certificates(flow).all
+    dates = ferry("certificate", "list", *asked).stdout
+    assert all(moment_text(until_ms(one)) in dates for one in (first, last)), dates
     assert (folder / "one.jsonl").read_bytes() == first.content()
     assert "certificate:" in text.stdout
     assert first.digest in text.stdout
@@ -394,6 +398,7 @@ def test_the_command_line_lists_shows_and_checks_certificates(
     assert "certificates 1 to 2" in checked.stdout
     assert not checked.stderr
     assert "Not looked at: signatures" in unsigned.stderr
+    assert (told["first"], told["last"], told["signatures"]) == (1, 2, False)
     state = flow_state(flow).folder("certificates").local_path
     assert state
     (state / "00000001.jsonl").write_bytes(first.content().replace(b'"copied":', b'"copied": '))
@@ -529,6 +534,8 @@ def test_an_export_counts_of_a_backfill_only_records_of_its_time(pair: Pair, flo
     plan = backfill.plan(RunOptions(window=Window(noon, noon + 5)))
     assert failures(copy_planned(late, backfill.sync_topics())) == []
     assert verified(late, "backfill").proof.certificate == 1
+    dates = ferry("certificate", "list", "--config", flow.file).stdout
+    assert f"{moment_text(noon)}  {moment_text(noon + 5)}" in dates
     assert [(range_.start, range_.end) for range_ in plan.ranges] == [(0, 10)]
     # A run judges its ranges once more.
     assert prove(late, "run-2").proof.certificate == 2

@@ -147,6 +147,9 @@ def test_a_mirror_with_its_plots_runs_and_groups(browser_page: Page, runs: list[
     ranges = table(page, "ranges")
     reasons = ranges.get_by_text("10 control, 2 aborted").filter(visible=True)
     expect(reasons.first).to_be_visible()
+    # Its two durations have names.
+    for name in ("Whole run", "Copying"):
+        expect(page.get_by_text(name, exact=True).filter(visible=True)).to_be_visible()
     screenshot(page, "mirrors-run")
 
     with page.expect_popup() as opened:
@@ -328,8 +331,13 @@ def test_it_fits_a_phone(people: People, runs: list[str]) -> None:
         assert overflow(page) <= 0, path
         assert cut_off(page) == [], path
         assert overlaps(page) == [], path
+        if path.endswith("tab=runs"):
+            tab = page.get_by_role("link", name=re.compile("^Runs"))
+            expect(tab).to_be_in_viewport(ratio=0.9)
     page.goto("/plugin/mirrors")
     expect(page.get_by_text("primary").first).to_be_visible()
+    paused = table(page, "Mirrors").get_by_text("paused", exact=True)
+    expect(paused.filter(visible=True).first).to_be_in_viewport(ratio=0.9)
     screenshot(page, "mirrors-phone")
 
 

@@ -14,11 +14,10 @@ INSTALL := uv pip install --quiet --no-deps --python $(BIN)/python \
 
 # Two processors are never idle: what waits for brokers and for Airflow most of the time leaves them to others.
 # First the tests that must be alone, one after the other, since a real Airflow has to answer in time; and beside them,
-# with a low priority and as long as it takes, what waits for nothing, in a cache of its own (.ci/run). Then three files
-# at a time: each process has brokers and a Spark of its own, which the tests of a file share. The long files come first
+# with a low priority, what waits for nothing, in a cache of its own (.ci/run). Then three files at a time: each
+# process has brokers and a Spark of its own, which the tests of a file share. The long files come first
 # (pyproject.toml), so that none waits for another.
-BESIDE := tests/unit tests/simulation/test_histories.py tests/faults/test_foreign_bytes.py \
-  tests/system/spark/test_image.py
+BESIDE := tests/unit tests/simulation/test_histories.py tests/faults/test_foreign_bytes.py
 OTHERS := tests/system tests/faults tests/integration tests/simulation $(BESIDE:%=--ignore=%)
 # Linux shares the processors between sessions first (autogroup), and brokers and Airflow have sessions of their own:
 # among them a process's own priority says nothing.
@@ -27,9 +26,9 @@ define run_tests
 FERRY_SOURCE_BROKERS=1 FERRY_TARGET_BROKERS=1 $(LAST) pytest -n 2 --dist loadfile -o cache_dir=.pytest_cache/beside \
   -m "$(1)" $(2) > $(VENV)/beside.log 2>&1 & beside=$$!; \
   trap "kill $$beside 2> /dev/null" EXIT; trap "exit 130" INT TERM; \
-  pytest -m "$(1) and alone" tests/system; alone=$$?; \
-  pytest -n 3 --dist loadfile --no-loadscope-reorder -m "$(1) and not alone" $(OTHERS); others=$$?; \
-  wait $$beside; beside=$$?; cat $(VENV)/beside.log; [ "$$alone $$beside $$others" = "0 0 0" ]
+  pytest -m "$(1) and alone" tests/system; alone=$$?; wait $$beside; beside=$$?; cat $(VENV)/beside.log; \
+  pytest -n 3 --dist loadfile --no-loadscope-reorder -m "$(1) and not alone" $(OTHERS) && \
+  [ "$$alone $$beside" = "0 0" ]
 endef
 # With --quiet, mkdocs would count no warning, and --strict fail at none.
 SITE = NO_MKDOCS_2_WARNING=1 mkdocs build --strict --site-dir $(1) 2> $(VENV)/docs.log || { \

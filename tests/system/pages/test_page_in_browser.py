@@ -135,6 +135,7 @@ def test_a_mirror_with_its_plots_runs_and_groups(browser_page: Page, runs: list[
     page.goto(PAGE)
     expect(page.get_by_role("img", name=re.compile(r"Lag in records: 240 runs"))).to_be_visible()
     expect(page.get_by_text(DRIFT)).to_be_visible()
+    expect(page.get_by_text("Lag, last run", exact=True)).to_be_visible()
     screenshot(page, "mirrors-flow")
     page.get_by_role("link", name=re.compile("^Topics")).click()
     table(page, "topics").get_by_role("link", name="payments").click()

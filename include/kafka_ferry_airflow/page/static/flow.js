@@ -38,7 +38,7 @@ function Head({ flow }) {
         last ? h(C.Button, { asChild: true, variant: "outline" }, h(Outside, { path: `${api(flow.slug, "runs", last.run)}/report`, color: "fg" }, "Last report")) : null,
         flow.has_docs ? h(C.Button, { asChild: true, variant: "outline" }, h(Outside, { path: `${api(flow.slug, "data_docs")}/`, color: "fg" }, "Data Docs")) : null)),
     h(Stats, null,
-      h(Stat, { label: "Lag" }, h(Count, { value: current?.records_behind }), current?.records_behind ? " records" : ""),
+      h(Stat, { label: "Lag, last run" }, h(Count, { value: current?.records_behind }), current?.records_behind ? " records" : ""),
       h(Stat, { label: "Lag, time" }, duration(current?.seconds_behind)),
       h(Stat, { label: "Verified until" }, h(VerifiedUntil, { current })),
       current?.oldest_proof ? h(Stat, { label: "Oldest proof" }, h(When, { ms: current.oldest_proof })) : null,

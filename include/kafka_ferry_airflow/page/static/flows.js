@@ -35,7 +35,7 @@ const COLUMNS = [
     isOverdue(flow) ? h(State, { state: "overdue" }) : null,
     flow.missing_pool ? h(State, { state: "no pool" }) : null,
     flow.dag?.paused ? h(C.Badge, { variant: "outline", borderRadius: "full" }, "paused") : null) },
-  { key: "behind", title: "Lag", end: true, hideBelow: "md", show: (flow) => h(Count, { value: flow.current?.records_behind }) },
+  { key: "behind", title: "Lag, last run", end: true, hideBelow: "md", show: (flow) => h(Count, { value: flow.current?.records_behind }) },
   { key: "seconds", title: "Lag, time", end: true, hideBelow: "md", show: (flow) => duration(flow.current?.seconds_behind) },
   { key: "trend", title: "Lag, last runs", hideBelow: "xl", still: true, show: (flow) => h(Spark, { values: flow.behind, label: `Lag after each of the last ${flow.behind.length} runs` }) },
   { key: "verified", title: "Verified until", hideBelow: "md", show: (flow) => h(VerifiedUntil, { current: flow.current }) },

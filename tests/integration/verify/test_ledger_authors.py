@@ -66,6 +66,7 @@ class Begun:
                 "reasons": {reason: offsets},
             },
             "digest": RangeDigest().hexdigest(),
+            "last_crc": -1,
         }
         return CopiedRange(**self.copied.model_dump() | changed)
 

@@ -4,7 +4,7 @@ import { C, h, useEffect, useRef, useState } from "./base.js";
 import { at, clock, clockSeconds, day } from "./format.js";
 
 export const HEIGHT = 168;
-export const EDGE = { top: 10, right: 8, bottom: 22, left: 58 };
+export const EDGE = { top: 10, right: 8, bottom: 22, left: 76 };
 export const SMALL = { fontSize: "11px", fontVariantNumeric: "tabular-nums" };
 // Seconds that make round marks: 5 s, 2 min, 6 h, 1 d.
 export const SECONDS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800];

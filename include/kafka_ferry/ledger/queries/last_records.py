@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
@@ -57,20 +57,36 @@ class EmptyEnd(NamedTuple):
     is_ended: bool = False
 
 
-def newest_records(
-    ledger: LedgerTable, remote_topics: Iterable[str]
-) -> Iterator[tuple[CopiedPartition, int]]:
-    """The ledger offset of each partition's newest ordinary range with records.
+class NewestRanges(NamedTuple):
+    """The ledger offset of each partition's newest ordinary range.
+
+    Attributes:
+        of_all: of all.
+        with_records: of those with records.
+    """
+
+    of_all: dict[CopiedPartition, int]
+    with_records: dict[CopiedPartition, int]
+
+
+def newest_ranges(ledger: LedgerTable, remote_topics: Iterable[str]) -> NewestRanges:
+    """The newest ordinary ranges.
 
     Args:
         ledger: the flow's ledger.
         remote_topics: only of partitions of remote topics of these names.
     """
+    wanted = ordinary_rows() & is_one_of("remote_topic", remote_topics)
+    rows = ledger.read(wanted, [*CopiedPartition._fields, "ledger_offset", "target_end"])
+    return NewestRanges(_newest(rows), _newest(rows.filter(_has_records())))
+
+
+def _newest(rows: pa.Table) -> dict[CopiedPartition, int]:
     keys = list(CopiedPartition._fields)
-    wanted = _with_records() & is_one_of("remote_topic", remote_topics)
-    rows = ledger.read(wanted, [*keys, "ledger_offset"]).group_by(keys)
-    for row in rows.aggregate([("ledger_offset", "max")]).to_pylist():
-        yield CopiedPartition(*(row[name] for name in keys)), row["ledger_offset_max"]
+    newest = rows.group_by(keys).aggregate([("ledger_offset", "max")]).to_pylist()
+    return {
+        CopiedPartition(*(row[name] for name in keys)): row["ledger_offset_max"] for row in newest
+    }
 
 
 def last_records(
@@ -85,7 +101,8 @@ def last_records(
     offsets = pa.array(sorted({at for at, _ in chosen}), pa.int64())
     keys = list(CopiedPartition._fields)
     columns = [*keys, "ledger_offset", "segments", "transform", "schema_ids"]
-    rows = ledger.read(_with_records() & pc.field("ledger_offset").isin(offsets), columns)
+    wanted = ordinary_rows() & _has_records() & pc.field("ledger_offset").isin(offsets)
+    rows = ledger.read(wanted, columns)
     found = []
     for row in rows.sort_by([("ledger_offset", "descending")]).to_pylist():
         partition = CopiedPartition(*(row[name] for name in keys))
@@ -106,42 +123,36 @@ def last_records(
 
 
 def empty_ends(
-    ledger: LedgerTable, remote_topics: Iterable[str]
-) -> Iterator[tuple[CopiedPartition, int, EmptyEnd]]:
-    """The ends without a record of partitions' newest ordinary ranges, with the ledger offset of each of these.
+    ledger: LedgerTable, newest: Mapping[CopiedPartition, int]
+) -> Iterator[tuple[CopiedPartition, EmptyEnd]]:
+    """The ends without a record of some ranges, by partition.
 
     Nothing is said of the marker alone behind a last record, unless its CRC is known.
 
     Args:
         ledger: the flow's ledger.
-        remote_topics: only of partitions of remote topics of these names.
+        newest: as of ``NewestRanges.of_all``.
     """
     keys = list(CopiedPartition._fields)
-    wanted = ordinary_rows() & is_one_of("remote_topic", remote_topics)
-    places = ledger.read(wanted, [*keys, "ledger_offset"]).group_by(keys)
-    newest = {
-        (*(row[name] for name in keys), row["ledger_offset_max"])
-        for row in places.aggregate([("ledger_offset", "max")]).to_pylist()
-    }
-    wanted &= pc.field("ledger_offset").isin(
-        pa.array(sorted({it[-1] for it in newest}), pa.int64())
-    )
+    offsets = pa.array(sorted({*newest.values()}), pa.int64())
     columns = [*keys, "ledger_offset", "start", "end", "reasons", "segments", "last_crc"]
-    ranges = ledger.read(wanted, columns).sort_by([("end", "descending")]).to_pylist()
-    for row in ranges:
-        key = (*(row[name] for name in keys), row["ledger_offset"])
-        if key not in newest:
+    rows = ledger.read(ordinary_rows() & pc.field("ledger_offset").isin(offsets), columns)
+    left = dict(newest)
+    for row in rows.sort_by([("end", "descending")]).to_pylist():
+        partition = CopiedPartition(*(row[name] for name in keys))
+        if left.get(partition) != row["ledger_offset"]:
             continue
-        newest.discard(key)
-        partition = CopiedPartition(*key[:-1])
+        del left[partition]
         start, end = row["start"], row["end"]
         for segment in row["segments"][-1:]:
             start = segment["source"] + segment["records"]
         reasons = {reason for reason, offsets in dict(row["reasons"]).items() if offsets}
         is_marker = start == end - 1 and reasons == {Reason.CONTROL} and row["segments"]
         if start < end and (row["last_crc"] >= 0 or not is_marker):
-            empty = EmptyEnd(partition.source, start, end, row["last_crc"], reasons <= _ENDED)
-            yield partition, row["ledger_offset"], empty
+            yield (
+                partition,
+                EmptyEnd(partition.source, start, end, row["last_crc"], reasons <= _ENDED),
+            )
 
 
 def newest_record_to(ledger: LedgerTable, target: TopicPartition, end: int) -> int | None:
@@ -152,5 +163,5 @@ def newest_record_to(ledger: LedgerTable, target: TopicPartition, end: int) -> i
     return offset
 
 
-def _with_records() -> pc.Expression:
-    return ordinary_rows() & (pc.field("target_end") >= 0)
+def _has_records() -> pc.Expression:
+    return pc.field("target_end") >= 0

@@ -22,7 +22,7 @@ from kafka_ferry.ledger.queries.last_records import (
     LastRecord,
     empty_ends,
     last_records,
-    newest_records,
+    newest_ranges,
 )
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.removals import first_of
@@ -289,16 +289,15 @@ def _newest(
     """
     if not copied:
         return [], {}
-    remote = {remote_names[tp.topic] for tp in copied}
-    newest = dict(newest_records(ledger, remote))
+    of_all, newest = newest_ranges(ledger, {remote_names[tp.topic] for tp in copied})
     places = dict(newest)
     ends = {}
-    for partition, at, empty in empty_ends(ledger, remote):
+    for partition, empty in empty_ends(ledger, of_all):
         position = copied.get(partition.source)
         if _is_of(position, partition) and position and empty.end == position.offset:
             ends[partition.source] = empty
-            places[partition] = at
-            newest.setdefault(partition, at)
+            places[partition] = of_all[partition]
+            newest.setdefault(partition, of_all[partition])
     chosen = [partition for partition in newest if _is_of(copied.get(partition.source), partition)]
     chosen.sort(key=places.__getitem__, reverse=True)
     return [(newest[partition], partition) for partition in chosen], ends

@@ -11,8 +11,8 @@ from kafka_ferry.ledger.queries.last_records import (
     LastRecord,
     empty_ends,
     last_records,
+    newest_ranges,
     newest_record_to,
-    newest_records,
 )
 from kafka_ferry.ledger.rows import CopiedPartition
 from kafka_ferry.model import TopicPartition
@@ -38,9 +38,9 @@ ENTRIES = [
 def test_the_newest_ordinary_range_with_records_has_the_last_one(ledger: Ledger) -> None:
     table = ledger(*ENTRIES)
     names = ["primary.orders", "primary.clicks", "primary.ruled"]
-    newest = dict(newest_records(table, names))
+    newest = newest_ranges(table, names).with_records
     assert newest == {ORDERS: 2, CLICKS: 1, RULED: 3}
-    assert dict(newest_records(table, names[:1])) == {ORDERS: 2}
+    assert newest_ranges(table, names[:1]).with_records == {ORDERS: 2}
 
     chosen = {(at, partition) for partition, at in newest.items()}
     # What a rule has changed is another record on the target.
@@ -88,9 +88,11 @@ def test_the_newest_range_may_end_without_a_record(
     ledger: Ledger, newest: CopiedRange, empty: tuple[int, int, int, bool] | None
 ) -> None:
     before = a_copied_range(0, 0, segments=(), records=0)
-    found = empty_ends(ledger(a_transaction(before), a_transaction(newest)), ["primary.orders"])
-    expected = [(ORDERS, 1, EmptyEnd(ORDERS.source, *empty))] if empty else []
-    assert [*found] == expected
+    table = ledger(a_transaction(before), a_transaction(newest))
+    of_all = newest_ranges(table, ["primary.orders"]).of_all
+    assert of_all == {ORDERS: 1}
+    expected = [(ORDERS, EmptyEnd(ORDERS.source, *empty))] if empty else []
+    assert [*empty_ends(table, of_all)] == expected
 
 
 def test_the_newest_range_up_to_a_target_offset_may_be_a_backfills(ledger: Ledger) -> None:

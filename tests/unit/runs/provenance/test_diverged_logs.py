@@ -10,7 +10,7 @@ import pytest
 
 from kafka_ferry.batches import Segment, split_batches
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger.queries.last_records import EmptyEnd, LastRecord
+from kafka_ferry.ledger.queries.last_records import EmptyEnd, LastRecord, NewestRanges
 from kafka_ferry.ledger.rows import CopiedPartition
 from kafka_ferry.model import LogBounds, Position, Topic, TopicPartition
 from kafka_ferry.runs.provenance import diverged_logs as module
@@ -95,10 +95,12 @@ def tp(number: int, topic: str = "orders") -> TopicPartition:
 def source(monkeypatch: pytest.MonkeyPatch) -> Source:
     source = Source()
 
-    def newest(*_: Any) -> Any:
-        return [
-            (CopiedPartition("orders", "id", n, "a.orders", "id"), n) for n in range(PARTITIONS)
-        ]
+    partitions = [CopiedPartition("orders", "id", n, "a.orders", "id") for n in range(PARTITIONS)]
+
+    def newest(*_: Any) -> NewestRanges:
+        with_records = {partition: n for n, partition in enumerate(partitions)}
+        aborted = {partitions[n]: PARTITIONS + n for n in source.aborted}
+        return NewestRanges(with_records | aborted, with_records)
 
     def last(_: Any, chosen: Any) -> list[LastRecord]:
         numbers = sorted((at for at, _ in chosen), reverse=True)
@@ -107,8 +109,7 @@ def source(monkeypatch: pytest.MonkeyPatch) -> Source:
 
     def ends(*_: Any) -> Any:
         return [
-            (newest()[n][0], PARTITIONS + n, EmptyEnd(tp(n), 10, 12, is_ended=True))
-            for n in sorted(source.aborted)
+            (partitions[n], EmptyEnd(tp(n), 10, 12, is_ended=True)) for n in sorted(source.aborted)
         ]
 
     def led(_: Any, partitions: Any) -> dict[TopicPartition, Any]:
@@ -117,7 +118,7 @@ def source(monkeypatch: pytest.MonkeyPatch) -> Source:
     def epochs(*_: Any) -> dict[TopicPartition, int]:
         return {tp(number): offset for number, offset in source.epochs.items()}
 
-    monkeypatch.setattr(module, "newest_records", newest)
+    monkeypatch.setattr(module, "newest_ranges", newest)
     monkeypatch.setattr(module, "last_records", last)
     monkeypatch.setattr(module, "empty_ends", ends)
     monkeypatch.setattr(module, "newest_record_between", source.newest)

@@ -159,7 +159,7 @@ def _failed_backfills(session: Session, dag_ids: Collection[str]) -> dict[str, l
         )
         .subquery()
     )
-    # Whoever may begin a backfill chooses how many runs it has.
+    # A user who may begin a backfill chooses how many runs it has.
     shown = select(failed).where(failed.c.place <= _MOST_FAILED).order_by(failed.c.place)
     runs = defaultdict[str, list[str]](list)
     for row in session.execute(shown):

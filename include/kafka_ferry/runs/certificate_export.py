@@ -107,7 +107,9 @@ class Export:
             more of them since, if the window was not over.
         former: copies of recreated topics, and copies that were given up, in the window or since.
         unsigned: the serials of the certificates from before the flow had a key: what they say counts for nothing.
-        diverged: the source partitions whose logs were truncated below what was copied, and not copied again since.
+        diverged: the source partitions whose logs were truncated below what was copied, or restored from a backup, and
+            not copied again since.
+        unknown: of which partitions that could not be found out, a sentence each.
     """
 
     certificates: tuple[Certificate, ...]
@@ -115,6 +117,7 @@ class Export:
     gone: tuple[str, ...]
     asked_at: int
     diverged: tuple[TopicPartition, ...] = ()
+    unknown: tuple[str, ...] = ()
     former: tuple[FormerCopy, ...] = ()
     unsigned: tuple[int, ...] = ()
 
@@ -239,7 +242,8 @@ def _choose(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> 
     ]
     diverged = {it for it in firsts if (ids[it.topic], it.partition) in branches.diverged}
     return Export(
-        tuple(kept), tuple(spans), tuple(gone), asked_at, tuple(sorted(diverged)), tuple(former)
+        *(tuple(kept), tuple(spans), tuple(gone), asked_at, tuple(sorted(diverged))),
+        *(branches.unknown, tuple(former)),
     )
 
 
@@ -338,7 +342,7 @@ def _source(flow: Flow) -> _Source:
         topics.values(), flow.isolation_level, wait_s=flow.partition_wait_ms / 1000
     )
     ids = {name: topic.topic_id for name, topic in topics.items()}
-    branches = Branches.of(flow.source, run.ledger, ids)
+    branches = Branches.of(flow, run.ledger, ids, by_records=True)
     gone = sorted(names.keys() - topics.keys())
     copies, releases = copies_since(run.ledger), run.ledger.releases()
     accepted = {loss.entry.key: loss.sources for loss in accepted_losses(run.ledger)}

@@ -306,7 +306,7 @@ def _as_replaced(
 ) -> list[Whereabouts]:
     """The places, each with whether the source has lost since what was copied there."""
     try:
-        branches = Branches.of(context.flow.source, context.ledger, {source.topic: topic_id})
+        branches = Branches.of(context.flow, context.ledger, {source.topic: topic_id})
     except FerryError:
         # A source that is away says nothing; what copying has found before, the ledger does.
         branches = Branches({}, rewinds(context.ledger))

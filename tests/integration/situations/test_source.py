@@ -12,13 +12,16 @@ import pytest
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.target.transactional_writer import TransactionalWriter
 from kafka_ferry.errors import VerificationFailed
-from kafka_ferry.model import Plan
+from kafka_ferry.model import Plan, TopicPartition
 from kafka_ferry.model.waits import Waits
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.failover.failover import copied_ends
+from kafka_ferry.runs.provenance.branches import Branches
 from kafka_ferry.runs.publish.lag import readable_lag
+from kafka_ferry.runs.sync_groups.translate import Translator
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.access import set_quota
@@ -617,6 +620,13 @@ def test_other_records_at_the_copied_offsets_are_noticed_where_the_leader_epochs
                 "" if is_spared else "source replaced"
             ]
             assert bool(copied_ends(flow, ledger_of(flow))[0]) == is_spared
+            partition = TopicPartition(topic, 0)
+            (answer,) = Translator(flow).offsets([(partition, 25)])
+            assert ("restored from a backup" in answer.reason) != is_spared
+            ids = ClusterControl(flow.source).topic_ids([topic])
+            branches = Branches.of(flow, ledger_of(flow), ids, by_records=True)
+            kept = branches.kept((ids[topic], 0), (0, 10), 0)
+            assert (kept, branches.unknown) == ((0, 10) if is_spared else None, ())
             assert bool(plan_now(flow, "run-1b").remarks.refused) != is_spared
             produce(source.bootstrap, topic, named("more", 10))
             plan = plan_now(flow, "run-2")

@@ -91,7 +91,7 @@ class Placing:
         diverged_at = self.diverged.get(source, placed.offset)
         if placed.offset <= diverged_at:
             return ""
-        where = f" at {diverged_at}" if diverged_at >= 0 else ""
+        where = f" at {diverged_at}" if diverged_at >= 0 else " or restored from a backup"
         return f"its log was truncated{where}, below what was copied, and may have had other records there"
 
     def _without_map(self, placed: Placed, log: LogBounds) -> Placed:

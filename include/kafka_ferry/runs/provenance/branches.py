@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafka_ferry.ledger.queries.copied_ranges import rewinds
-from kafka_ferry.runs.provenance.diverged_epochs import diverged_since
+from kafka_ferry.runs.provenance.diverged_epochs import copied_of
+from kafka_ferry.runs.provenance.diverged_logs import all_diverged
 
 if TYPE_CHECKING:
-    from kafka_ferry.config import Cluster
+    from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerTable
 
 Span = tuple[int, int]
@@ -25,21 +26,33 @@ class Branches:
             unknown.
         rewinds: where copying began again in the place of what the source had lost, likewise: source offsets, each with
             the ledger's offset of the range that begins there.
+        unknown: what could not be found out, a sentence each.
     """
 
     diverged: Mapping[tuple[str, int], int]
     rewinds: Mapping[tuple[str, int], Sequence[tuple[int, int]]]
+    unknown: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, source: Cluster, ledger: LedgerTable, ids: Mapping[str, str]) -> Branches:
+    def of(
+        cls, flow: Flow, ledger: LedgerTable, ids: Mapping[str, str], *, by_records: bool = False
+    ) -> Branches:
         """Those of topics of the source, whose ids are given by name.
+
+        Args:
+            flow: the flow.
+            ledger: its ledger, projected.
+            ids: the ids.
+            by_records: whether the records that were copied last are looked up too, in every partition.
 
         Raises:
             FerryError: if the source does not say where its epochs end.
         """
-        diverged = diverged_since(source, ledger, ids)
+        diverged, unknown = all_diverged(
+            flow.source, flow.target, ledger, *copied_of(ledger, ids), by_records=by_records
+        )
         by_id = {(ids[tp.topic], tp.partition): offset for tp, offset in diverged.items()}
-        return cls(by_id, rewinds(ledger))
+        return cls(by_id, rewinds(ledger), unknown)
 
     def kept(self, place: tuple[str, int], offsets: Span, ledger_offset: int) -> Span | None:
         """The part of a range's source offsets that the source still has as it was copied; None for nothing.

@@ -59,13 +59,6 @@ def diverged_epochs(
     return diverged
 
 
-def diverged_since(
-    source: Cluster, ledger: LedgerTable, topic_ids: Mapping[str, str]
-) -> dict[TopicPartition, int]:
-    """``diverged_epochs`` of all that the ledger has of the topics with these ids, by name."""
-    return diverged_epochs(source, ledger, *copied_of(ledger, topic_ids))
-
-
 def copied_of(ledger: LedgerTable, topic_ids: Mapping[str, str]) -> tuple[Copied, dict[str, str]]:
     """What the ledger has of the topics with these ids, by name, and the remote topics."""
     remote_names = {name: remote for name, remote in ledger.topics().items() if name in topic_ids}

@@ -142,7 +142,7 @@ def diverged_logs(
     return _by_last_records(source, target, ledger, newest, ends, sample, found)
 
 
-def divergence_offsets(
+def all_diverged(
     source: Cluster,
     target: Cluster,
     ledger: LedgerTable,
@@ -150,14 +150,12 @@ def divergence_offsets(
     remote_names: Mapping[str, str],
     *,
     by_records: bool,
-) -> dict[TopicPartition, int]:
-    """``diverged_epochs``; or, by records too, the offsets of ``diverged_logs`` of all partitions."""
+) -> DivergedLogs:
+    """``diverged_logs`` of all partitions; or ``diverged_epochs``, which need not ask the target."""
     if by_records:
         topics = remote_names.values()
-        return diverged_logs(
-            source, target, ledger, copied, remote_names, topics, whole=True
-        ).offsets
-    return diverged_epochs(source, ledger, copied, remote_names)
+        return diverged_logs(source, target, ledger, copied, remote_names, topics, whole=True)
+    return DivergedLogs(diverged_epochs(source, ledger, copied, remote_names))
 
 
 def _by_last_records(

@@ -19,7 +19,7 @@ from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
 from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.plan.topics.replication_policy import policy_of
-from kafka_ferry.runs.provenance.diverged_logs import divergence_offsets
+from kafka_ferry.runs.provenance.diverged_logs import all_diverged
 from kafka_ferry.runs.provenance.opposite_flow import opposite_ledger
 
 if TYPE_CHECKING:
@@ -152,9 +152,9 @@ def _divergence_offsets(
         if route.target in positions
     }
     names = {route.source.topic: route.target.topic for route in opposite_routes}
-    return divergence_offsets(
+    return all_diverged(
         flow.target, flow.source, ledger, copied, names, by_records=by_records
-    )
+    ).offsets
 
 
 def _project(flow: Flow, ledger: LedgerTable) -> str:

@@ -15,7 +15,7 @@ from kafka_ferry.ledger.queries.copied_topics import copied_partitions
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.plan.topics.topic_filter import select_topics
 from kafka_ferry.runs.provenance.diverged_epochs import copied_of
-from kafka_ferry.runs.provenance.diverged_logs import divergence_offsets
+from kafka_ferry.runs.provenance.diverged_logs import all_diverged
 from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.sync_groups.home_routes import HomeRoutes
@@ -115,9 +115,9 @@ class OffsetRoutes:
         diverged = {}
         if opposite:
             copied, names = copied_of(opposite, target_ids)
-            diverged = divergence_offsets(
+            diverged = all_diverged(
                 flow.target, flow.source, opposite, copied, names, by_records=by_records
-            )
+            ).offsets
         return cls(
             HomeRoutes.of(flow, topics - remote.keys(), last_seen, by_records=by_records),
             selected,

@@ -27,12 +27,11 @@ from kafka_ferry.groups.spark.placement import Placing
 from kafka_ferry.groups.spark.rewrite import Rewritten, rewrite
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.plan.topics.topic_filter import select_topics
-from kafka_ferry.runs.provenance.diverged_epochs import diverged_since
 from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.state.step_time import step_time
-from kafka_ferry.runs.sync_groups.translate import read_source
+from kafka_ferry.runs.sync_groups.translate import read_diverged, read_source
 from kafka_ferry.spark.checkpoint import QueryCheckpoint
 from kafka_ferry.state import StateFolder
 
@@ -156,6 +155,7 @@ def _placing_of(flow: Flow, read: Collection[str]) -> tuple[Placing, list[str]]:
     here = {topic: ids[topic] for topic in remote.keys() & ids.keys()}
     with step_time(flow):
         opposite = opposite_for(flow, ask=not note)
+        diverged, there = read_diverged(flow, ledger, opposite, here, remote_ids, is_up=not note)
         maps = routes(
             ledger,
             ids,
@@ -163,14 +163,15 @@ def _placing_of(flow: Flow, read: Collection[str]) -> tuple[Placing, list[str]]:
             before=ledger.verified_through(),
             topics=list(remote),
             opposite=opposite,
-            diverged=diverged_since(flow.target, opposite, remote_ids) if opposite else {},
+            diverged=there.offsets,
         )
         placing = Placing(
             remote,
             maps,
             target_logs,
             source_logs,
-            {} if note else diverged_since(flow.source, ledger, here),
+            diverged.offsets,
             lost_ends(flow, target, ledger, remote_topics.values()),
         )
-    return placing, [f"{note}."] if note else []
+    notes = [f"{note}."] if note else []
+    return placing, [*notes, *diverged.unknown, *there.unknown]

@@ -21,7 +21,8 @@ from kafka_ferry.ledger.table_files import held_if_unwritable
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.retry import retry_for
-from kafka_ferry.runs.provenance.diverged_epochs import diverged_since
+from kafka_ferry.runs.provenance.diverged_epochs import copied_of
+from kafka_ferry.runs.provenance.diverged_logs import DivergedLogs, all_diverged
 from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.state.flow_state import flow_ledger
@@ -186,11 +187,13 @@ class Translator:
             # Open transactions of other producers must not hold groups below a higher offset.
             logs = self._target.log_bounds(remote.values(), "read_uncommitted")
         lost = lost_ends(self._flow, self._target, self._ledger, remote.values())
-        opposite = self._opposite()
+        opposite = opposite_for(self._flow, ask=not note)
         remote_ids = {name: topic.topic_id for name, topic in remote.items()}
         here = {topic: source_ids[topic] for topic in of_source.keys() & source_ids.keys()}
-        diverged = {} if note else diverged_since(self._flow.source, self._ledger, here)
-        there = diverged_since(self._flow.target, opposite, remote_ids) if opposite else {}
+        diverged, there = read_diverged(
+            self._flow, self._ledger, opposite, here, remote_ids, is_up=not note
+        )
+        self.notes += [*diverged.unknown, *there.unknown]
         for before in bounds:
             routes_by_source = routes(
                 self._ledger,
@@ -199,7 +202,7 @@ class Translator:
                 before=before,
                 topics=of_source,
                 opposite=opposite,
-                diverged=there,
+                diverged=there.offsets,
             )
             yield _Ways(
                 {route.target: route for route in routes_by_source.values()}
@@ -213,13 +216,8 @@ class Translator:
                     if name in refused
                 },
                 lost,
-                diverged,
+                diverged.offsets,
             )
-
-    def _opposite(self) -> LedgerTable | None:
-        """The opposite flow's ledger, which is on the source, as far as known."""
-        is_down = bool(self.notes)
-        return opposite_for(self._flow, ask=not is_down)
 
 
 def read_source(
@@ -235,6 +233,35 @@ def read_source(
         note = f"{error} So the topics are assumed to be those that were copied last"
         return ledger.topic_ids(), {}, note
     return {name: topic.topic_id for name, topic in topics_by_name.items()}, logs, ""
+
+
+def read_diverged(
+    flow: Flow,
+    ledger: LedgerTable,
+    opposite: LedgerTable | None,
+    source_ids: Mapping[str, str],
+    remote_ids: Mapping[str, str],
+    *,
+    is_up: bool,
+) -> tuple[DivergedLogs, DivergedLogs]:
+    """Where the source's logs part from those that were copied, and the target's from what the opposite flow has.
+
+    Args:
+        flow: the flow.
+        ledger: its ledger, projected.
+        opposite: that of the opposite flow, None where there is none.
+        source_ids: the topics of the source that are asked for, with their ids.
+        remote_ids: their remote topics.
+        is_up: whether the source answers.
+    """
+    here = there = DivergedLogs({})
+    if is_up:
+        copied = copied_of(ledger, source_ids)
+        here = all_diverged(flow.source, flow.target, ledger, *copied, by_records=True)
+    if opposite:
+        copied = copied_of(opposite, remote_ids)
+        there = all_diverged(flow.target, flow.source, opposite, *copied, by_records=is_up)
+    return here, there
 
 
 @dataclass(frozen=True)
@@ -280,7 +307,7 @@ class _Ways:
             diverged_at is not None
             and (translation.offset if self.reverse else offset) > diverged_at
         ):
-            where = f" at {diverged_at}" if diverged_at >= 0 else ""
+            where = f" at {diverged_at}" if diverged_at >= 0 else " or restored from a backup"
             return replace(unanswered, reason=_DIVERGED.format(route.source, where))
         return replace(unanswered, translated=translation.offset, kind=translation.kind)
 

@@ -258,7 +258,7 @@ def test_what_no_backfill_has_copied_of_what_the_query_has_not_read_is_a_doubt()
     [
         ({"diverged": {ORDERS: 40}}, ""),
         ({"diverged": {ORDERS: 39}}, "its log was truncated at 39, below what was copied"),
-        ({"diverged": {ORDERS: -1}}, "its log was truncated, below what was copied"),
+        ({"diverged": {ORDERS: -1}}, "its log was truncated or restored from a backup, below what"),
         ({"lost": [REMOTE]}, f"the log of {REMOTE} has lost records that were copied"),
     ],
 )

@@ -101,35 +101,20 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     invisible = _invisible(flow, source, state)
     state = replace(state, source=replace(state.source, invisible=invisible))
     state = _with_remote_topics(flow, target, ledger, state, remote_names)
-    wait_s = flow.partition_wait_ms / 1000
-    bounds = source.log_bounds(topics.values(), flow.isolation_level, wait_s=wait_s)
+    state = _with_logs(flow, source, ledger, state, remote_names)
     # Once more: what other flows copied before the logs' ends were read has its position by now. Topics that
     # were left out for what is doubtful are not among those.
     doubts = upstream.unknown
     upstream = find_upstream(flow, source, names, topics)
-    diverged, unsure = look_for_diverged(
-        *(flow.source, flow.target, ledger, bounds, topics, remote_names),
-        state.target.topics,
-        state.positions.known,
+    unknown = (
+        *(*_exchanged(flow, names), *left_behind(flow, ledger, names)),
+        *(*state.unknown, *doubts, *upstream.unknown),
     )
-    held = read_open_transactions(flow, bounds)
     state = replace(
         state,
-        source=replace(state.source, logs=SourceLogs(bounds, diverged, held_back=held)),
         other_flows=OtherFlows({**origins, **upstream.origins}),
         access=discover_access(flow, source_id),
-        unknown=tuple(
-            dict.fromkeys(
-                (
-                    *_exchanged(flow, names),
-                    *left_behind(flow, ledger, names),
-                    *state.unknown,
-                    *doubts,
-                    *upstream.unknown,
-                    *unsure,
-                )
-            )
-        ),
+        unknown=tuple(dict.fromkeys(unknown)),
     )
     state = _add_returned(flow, state, upstream, remote_names)
     state = with_missing(flow, source, target, state)
@@ -137,6 +122,27 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     pairs = [Pair.of(name, remote_names[name], state) for name in topics]
     state = _with_starts_and_sizes(flow, ledger, state, pairs)
     return _with_what_offsets_need(flow, target, ledger, state, pairs)
+
+
+def _with_logs(
+    flow: Flow,
+    source: ClusterControl,
+    ledger: LedgerTable,
+    state: ClusterState,
+    remote_names: Mapping[str, str],
+) -> ClusterState:
+    """``state`` with the source's logs, and where they part from those that were copied."""
+    topics = state.source.topics
+    wait_s = flow.partition_wait_ms / 1000
+    bounds = source.log_bounds(topics.values(), flow.isolation_level, wait_s=wait_s)
+    diverged, unsure = look_for_diverged(
+        *(flow.source, flow.target, ledger, bounds, topics, remote_names),
+        state.target.topics,
+        state.positions.known,
+    )
+    logs = SourceLogs(bounds, diverged, held_back=read_open_transactions(flow, bounds))
+    unknown = (*state.unknown, *unsure)
+    return replace(state, source=replace(state.source, logs=logs), unknown=unknown)
 
 
 def _exchanged(flow: Flow, names: Collection[str]) -> Iterator[str]:

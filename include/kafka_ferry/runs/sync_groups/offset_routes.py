@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.groups.decisions import DIVERGED, LOST, NOT_COPIED, leave_untouched, translate_move
@@ -97,34 +97,21 @@ class OffsetRoutes:
         # Open transactions of other producers must not hold groups below a higher offset. Before the source's: a
         # record that another run copies meanwhile must not count as read because the source's log was empty before.
         target_logs = target.log_bounds(target_topics.values(), "read_uncommitted", wait_s=wait_s)
-        topic_ids, logs, present = ledger.topic_ids(), last_seen or {}, selected
-        refused: dict[str, FerryError] = {}
-        if last_seen is None:
-            source = ClusterControl(flow.source)
-            known, refused = source.readable_topics(selected)
-            topic_ids = {name: topic.topic_id for name, topic in known.items()}
-            # A group that reads uncommitted records may be after the last stable offset.
-            logs = source.log_bounds(known.values(), "read_uncommitted", wait_s=wait_s)
-            present = frozenset(known)
-        refused |= {
+        here = _source_topics(flow, ledger, selected, last_seen)
+        refused = here.refused | {
             topic: refused_there[name] for topic, name in remote.items() if name in refused_there
         }
         # The opposite flow's table is as old as the last run; its ledger is on the source.
         opposite = opposite_for(flow, ask=last_seen is None) if selected else None
         target_ids = {name: topic.topic_id for name, topic in target_topics.items()}
-        diverged = {}
-        if opposite:
-            copied, names = copied_of(opposite, target_ids)
-            diverged = all_diverged(
-                flow.target, flow.source, opposite, copied, names, by_records=by_records
-            ).offsets
+        diverged = _diverged(flow, opposite, target_ids, by_records=by_records) if opposite else {}
         return cls(
             HomeRoutes.of(flow, topics - remote.keys(), last_seen, by_records=by_records),
             selected,
-            present,
+            here.present,
             routes(
                 ledger,
-                topic_ids,
+                here.ids,
                 target_ids,
                 before=ledger.verified_through(),
                 topics=selected,
@@ -134,7 +121,7 @@ class OffsetRoutes:
             if selected
             else {},
             remote,
-            logs,
+            here.logs,
             {name: topic.partitions for name, topic in target_topics.items()},
             target_logs,
             {topic: str(error) for topic, error in refused.items()},
@@ -203,3 +190,37 @@ class OffsetRoutes:
     def _ever_copied(self) -> frozenset[TopicPartition]:
         """The partitions that the ledger has entries for, verified or not, of any topic on either side."""
         return copied_partitions(self.ledger, self.remote)
+
+
+class _SourceTopics(NamedTuple):
+    """The selected topics as they are on the source, or as a run has seen them."""
+
+    ids: Mapping[str, str]
+    logs: Logs
+    present: Collection[str]
+    refused: dict[str, FerryError]
+
+
+def _source_topics(
+    flow: Flow, ledger: LedgerTable, selected: Collection[str], last_seen: Logs | None
+) -> _SourceTopics:
+    if last_seen is not None:
+        return _SourceTopics(ledger.topic_ids(), last_seen, selected, {})
+    source = ClusterControl(flow.source)
+    known, refused = source.readable_topics(selected)
+    # A group that reads uncommitted records may be after the last stable offset.
+    logs = source.log_bounds(
+        known.values(), "read_uncommitted", wait_s=flow.partition_wait_ms / 1000
+    )
+    ids = {name: topic.topic_id for name, topic in known.items()}
+    return _SourceTopics(ids, logs, frozenset(known), refused)
+
+
+def _diverged(
+    flow: Flow, opposite: LedgerTable, target_ids: Mapping[str, str], *, by_records: bool
+) -> dict[TopicPartition, int]:
+    """Where the target's logs part from those that the opposite flow has copied."""
+    copied, names = copied_of(opposite, target_ids)
+    return all_diverged(
+        flow.target, flow.source, opposite, copied, names, by_records=by_records
+    ).offsets

@@ -20,7 +20,7 @@ from kafka_ferry.model.schemas import SchemaVersion, SubjectSetting
 from kafka_ferry.schemas.ids import MirroredSchema
 from kafka_ferry.schemas.registered import RegisteredSchema
 from kafka_ferry.schemas.registry import RegistryRefused, SchemaRegistry
-from kafka_ferry.schemas.subjects import SubjectNames
+from kafka_ferry.schemas.subjects import SubjectNames, is_one
 
 IMPORT: Final = "IMPORT"
 _READ_ONLY: Final = ("READONLY", "READONLY_OVERRIDE")
@@ -99,6 +99,10 @@ class SchemaMirror:
         """What a version of the source is on the target, None if it is missing there."""
         if at in self._seen:
             return self.mirrored.get(at)
+        if not is_one(at.subject):
+            self.problems.append(f"{at} is not mirrored: that is no subject's name.")
+            self.missing.append(at)
+            return None
         self._seen.add(at)
         if self._chain > _LONGEST_CHAIN:
             self.problems.append(

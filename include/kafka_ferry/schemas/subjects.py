@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import regex
 
 from kafka_ferry.config.types.name_filter import compile_patterns
 from kafka_ferry.model.ranges import ID_PARTS, IdPart
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
+
+
+# "", "." and ".." leave only what is above them in an address; a context's name alone is all of its subjects.
+_WHOLE: Final = regex.compile(r"\.{0,2}|:[.*][^:]*:")
+
+
+def is_one(subject: str) -> bool:
+    """Whether a name is that of a single subject: settings of another one would be those of a whole registry."""
+    return not _WHOLE.fullmatch(subject)
 
 
 class SubjectNames:
@@ -46,7 +57,7 @@ def chosen_subjects(flow: Flow, topics: Iterable[str], existing: Collection[str]
     pattern = compile_patterns(flow.schemas_subjects)
     return sorted(
         subject
-        for subject in existing
+        for subject in filter(is_one, existing)
         if subject in topic_subjects or (flow.schemas_subjects and pattern.fullmatch(subject))
     )
 

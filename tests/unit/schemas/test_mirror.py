@@ -132,6 +132,23 @@ def test_a_subject_that_others_use_on_the_target_keeps_its_level(source: MemoryR
     assert target.level("geo.City") == "NONE"
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", ":.:", ":.team:"])
+def test_what_would_be_a_setting_of_a_whole_registry_is_no_subject(
+    source: MemoryRegistry, name: str
+) -> None:
+    """A registry may say that a schema refers to anything."""
+    target = MemoryRegistry()
+    source.add(name, "all")
+    source.add("orders-value", "three", ("all", SchemaVersion(name, 1)))
+    source.set_level(name, "NONE")
+
+    found = mirrored(source, target)
+
+    assert found.problems == [f"{name} version 1 is not mirrored: that is no subject's name."]
+    assert found.missing == [SchemaVersion(name, 1), SchemaVersion("orders-value", 3)]
+    assert {it.split()[1] for it in target.requests} == {"geo.City", "p.orders-value"}
+
+
 def test_what_the_target_refuses_is_told_and_stops_what_refers_to_it(
     source: MemoryRegistry,
 ) -> None:

@@ -7,7 +7,16 @@ import pytest
 from kafka_ferry.schemas.subjects import SubjectNames, chosen_subjects, parts_with_ids
 from tests.unit.config.builders import a_flow
 
-THERE = ["geo.City", "orders-archive-value", "orders-key", "orders-value", "other-value"]
+THERE = [
+    "",
+    ".",
+    ":.:",
+    "geo.City",
+    "orders-archive-value",
+    "orders-key",
+    "orders-value",
+    "other-value",
+]
 
 
 @pytest.mark.parametrize(
@@ -32,6 +41,8 @@ def test_a_subject_that_is_named_after_a_topic_is_named_after_the_remote_topic(
     [
         ((), ["orders-key", "orders-value"]),
         (("geo[.].*",), ["geo.City", "orders-key", "orders-value"]),
+        # Settings of the first three would be those of the whole registry.
+        ((".*",), THERE[3:]),
     ],
 )
 def test_subjects_of_topics_are_chosen_and_those_that_are_named(

@@ -52,6 +52,10 @@ def as_ours(alias: str, doing: str, *needed: Right) -> Iterator[None]:
         yield
     except KafkaException as raised:
         raise as_ferry_error(raised, alias, doing, *needed) from raised
+    except RuntimeError as raised:
+        # The client's own: a broker has answered for other things than it was asked for.
+        message = f"{alias}, while {doing}: an answer to something else ({excerpt(str(raised))})."
+        raise ClusterUnreachable(message) from raised
 
 
 def as_ferry_error(raised: KafkaException, alias: str, doing: str, *needed: Right) -> FerryError:

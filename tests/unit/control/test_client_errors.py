@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from kafka_ferry.control.client_errors import as_ferry_error
+from kafka_ferry.control.client_errors import as_ferry_error, as_ours
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
 
 
@@ -42,3 +42,12 @@ def test_a_final_refusal_says_what_to_change(code: int, option: str) -> None:
     error = as_ferry_error(KafkaException(KafkaError(code)), "backup", "creating the topic a.b")
 
     assert option in error.advice
+
+
+def test_an_answer_to_something_else_names_the_cluster() -> None:
+    """confluent-kafka says so itself, where a broker leaves out a topic that it was asked for."""
+    with (
+        pytest.raises(ClusterUnreachable, match=r"^backup, while describing topics: "),
+        as_ours("backup", "describing topics"),
+    ):
+        raise RuntimeError("Results length 0 is different from future-map length 1")

@@ -15,6 +15,7 @@ from kafka.protocol.admin.transactions import (
 )
 from kafka.protocol.producer import EndTxnRequest
 
+from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.by_topic import entries_of, in_topics, numbers_of
@@ -67,6 +68,8 @@ _OUTCOMES: Final = {
     "CompleteAbort": TransactionOutcome.ABORTED,
     "PrepareEpochFence": TransactionOutcome.ABORTED,
 }
+# A task that lives ends a mend, and writes on: a coordinator that describes more of them in a row is none.
+_MOST_ENDS: Final = 10
 _ENDING: Final = frozenset({"PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
 
@@ -80,7 +83,9 @@ def learn_ending(cluster: WireCluster, transactional_id: str) -> Ending:
         FerryError: if the coordinator does not answer.
     """
     state, is_mended = _state(cluster, transactional_id), False
-    while _is_going_on(state) and is_mend(state.transaction_timeout_ms):
+    for _ in range(_MOST_ENDS):
+        if not (_is_going_on(state) and is_mend(state.transaction_timeout_ms)):
+            return _ending(state)._replace(is_mended=is_mended)
         code = _commit(cluster, state)
         epoch, state = state.producer_epoch, _state(cluster, transactional_id)
         # If its task still lives, that one may have ended it at the same moment.
@@ -88,7 +93,9 @@ def learn_ending(cluster: WireCluster, transactional_id: str) -> Ending:
             doing = f"Ending what a task has left open ({transactional_id})"
             raise fault(code, doing, Right.transactional_id("WRITE", transactional_id))
         is_mended = True
-    return _ending(state)._replace(is_mended=is_mended)
+    raise ClusterUnreachable(
+        f"{cluster.alias} says that {transactional_id} goes on, however often it was ended."
+    )
 
 
 def _is_going_on(state: Any) -> bool:

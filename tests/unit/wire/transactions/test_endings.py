@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from kafka_ferry.errors import BrokerError
+from kafka_ferry.errors import BrokerError, ClusterUnreachable
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.transactions import endings
@@ -19,7 +19,7 @@ COMMITTED, ABORTED, UNKNOWN = (
     TransactionOutcome.ABORTED,
     TransactionOutcome.UNKNOWN,
 )
-NOWHERE = cast("WireCluster", None)
+NOWHERE = cast("WireCluster", SimpleNamespace(alias="backup"))
 WRITES, MENDS = 60_000, 59_999
 FENCED, CONCURRENT = 90, 51
 
@@ -140,3 +140,10 @@ def test_the_time_out_says_whether_a_producer_mends(
 
     assert taken == [writes_ms, mends_ms, writes_ms]
     assert [is_mend(ms) for ms in taken] == [False, True, False]
+
+
+def test_a_mend_that_goes_on_however_often_it_is_ended_is_not_asked_about_for_ever(
+    learn: Any,
+) -> None:
+    with pytest.raises(ClusterUnreachable, match="goes on, however often"):
+        learn(*(state("Ongoing", MENDS, epoch=n) for n in range(100)))

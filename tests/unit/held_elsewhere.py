@@ -99,7 +99,7 @@ HELD_BY: Final[dict[str, str]] = {
     "translated writer writer_settings; "
     "wire/partitions: fetch",
     "integration/copy/test_distance.py": "copy/source: fetch_pipeline; wire/partitions: partition_log scan",
-    "integration/sync_groups/test_emitting.py": "control: compacted; runs/sync_groups: mm2_topics; "
+    "integration/sync_groups/test_emitting.py": "runs/sync_groups: mm2_topics; "
     "runs/provenance: heartbeats; "
     "wire/transactions: exclusive_writer",
     "integration/topologies/test_failover.py": "cli/commands: failback failover; "

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from kafka_ferry.config import Cluster
 from kafka_ferry.control.cluster import ClusterControl
 from kafka_ferry.control.topic_records import TopicRecords
+from kafka_ferry.control.wire_records import WireRecord
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model.plan import Creation
 from kafka_ferry.retry import retried
 
 _COMPACTED: Final = {"cleanup.policy": "compact"}
+# A few packed kilobytes may have any number of keys and values.
+_MOST: Final = 1024 * 2**20
+_OVERHEAD: Final = 300
 
 
 def create_compacted(control: ClusterControl, topic: str, replication_factor: int) -> None:
@@ -33,26 +39,6 @@ def create_compacted(control: ClusterControl, topic: str, replication_factor: in
         raise error
 
 
-@retried
-def newest_values(cluster: Cluster, topic: str) -> dict[bytes, bytes]:
-    """The newest value of each key in a topic with one partition; keys with tombstones have none.
-
-    Records count whatever their transactions: MirrorMaker 2 writes its topics without any.
-
-    Raises:
-        FerryError: if it cannot be read, ``AccessDenied`` without READ on it.
-    """
-    newest: dict[bytes, bytes] = {}
-    records = TopicRecords(cluster, topic, {0: 0}, isolation="read_uncommitted")
-    for message in records:
-        key, value = message.key(), message.value()
-        if key is not None and value is not None:
-            newest[key] = value
-        elif key is not None:
-            newest.pop(key, None)
-    return newest
-
-
 class StoredRecord(NamedTuple):
     """The newest record of one key in one partition; ``value`` is None for a tombstone."""
 
@@ -60,6 +46,24 @@ class StoredRecord(NamedTuple):
     key: bytes
     value: bytes | None
     at: int
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of memory it takes."""
+        return _OVERHEAD + len(self.key) + len(self.value or b"")
+
+
+@retried
+def newest_values(cluster: Cluster, topic: str) -> dict[bytes, bytes]:
+    """The newest value of each key in a topic with one partition; keys with tombstones have none.
+
+    Records count whatever their transactions: MirrorMaker 2 writes its topics without any.
+
+    Raises:
+        FerryError: if it cannot be read or holds too much, ``AccessDenied`` without READ on it.
+    """
+    newest = _newest(TopicRecords(cluster, topic, {0: 0}, isolation="read_uncommitted"), topic)
+    return {it.key: it.value for it in newest if it.value is not None}
 
 
 @retried
@@ -69,13 +73,25 @@ def newest_records(cluster: Cluster, topic: str, partitions: int) -> tuple[list[
     With exactly-once support, Connect writes offsets in transactions: only committed ones count.
 
     Raises:
-        FerryError: if it cannot be read, ``AccessDenied`` without READ on it.
+        FerryError: if it cannot be read or holds too much, ``AccessDenied`` without READ on it.
     """
-    newest: dict[tuple[int, bytes], StoredRecord] = {}
     records = TopicRecords.whole(cluster, topic, partitions)
+    return _newest(records, topic), sum(records.ends.values())
+
+
+def _newest(records: Iterable[WireRecord], topic: str) -> list[StoredRecord]:
+    newest: dict[tuple[int, bytes], StoredRecord] = {}
+    size = 0
     for message in records:
-        if (key := message.key()) is not None:
-            at, number = message.timestamp()[1], message.partition()
-            record = StoredRecord(number, key, message.value(), at)
-            newest[number, record.key] = record
-    return list(newest.values()), sum(records.ends.values())
+        if (key := message.key()) is None:
+            continue
+        record = StoredRecord(message.partition(), key, message.value(), message.timestamp()[1])
+        before = newest.get((record.partition, key))
+        size += record.size - (before.size if before else 0)
+        if size > _MOST:
+            raise FerryError(
+                f"The newest records of {topic} have more than {_MOST // 2**20:,} MiB.",
+                advice="Find out who writes there: whose records have keys or values of that size?",
+            )
+        newest[record.partition, key] = record
+    return list(newest.values())

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from confluent_kafka import (
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Message,
-    Producer,
-)
-from confluent_kafka import TopicPartition as ConfluentPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from kafka_ferry.config import Cluster, confluent_config, only_kafka_python_logs_in
 from kafka_ferry.control.client_errors import as_ferry_error, as_ours
@@ -21,23 +14,21 @@ from kafka_ferry.control.wire_records import WireRecord, append, read_partition
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
-from kafka_ferry.retry import at_most, retry
+from kafka_ferry.retry import at_most
 
-READER: Final = "ferry-ledger-reader"
-"""The group that every reader names, as Kafka requires; none joins it or commits anything."""
-_READ_S: Final = 30.0
 _WRITE_S: Final = 60.0
-_AT_ONCE: Final = 1_000
 
 
 class TopicRecords:
     """The records of some partitions of a topic, up to their current ends.
 
+    Over the data plane's connections: librdkafka opens a batch whatever its size, and a mebibyte of gzip may be one
+    gibibyte.
+
     Args:
         cluster: the cluster.
         topic: the topic, which exists.
-        starts: by partition, the first offset to read; where the log begins after it, its start. (A
-            reader that asks for the log's start before it knows a leader retries after half a second.)
+        starts: by partition, the first offset to read; where the log begins after it, its start.
         isolation: whether records of open or aborted transactions are left out.
 
     Attributes:
@@ -54,103 +45,27 @@ class TopicRecords:
     ) -> None:
         self.ends: dict[int, int] = {}
         self._cluster, self._topic, self._starts = cluster, topic, starts
-        self._isolation, self._doing = isolation, f"reading {topic}"
-        self._known_ends: dict[int, int] = {}
-        self._needed = (Right.topic("READ", topic), Right.group("DESCRIBE", READER))
+        self._committed = isolation == "read_committed"
 
     @classmethod
     def whole(cls, cluster: Cluster, topic: str, partitions: int) -> TopicRecords:
         """All committed records of a topic."""
         return cls(cluster, topic, dict.fromkeys(range(partitions), 0))
 
-    def __iter__(self) -> Iterator[Message | WireRecord]:
+    def __iter__(self) -> Iterator[WireRecord]:
         """The records, in order within a partition.
 
         Raises:
-            FerryError: if they cannot be read, ``AccessDenied`` without READ on the topic,
-                ``ClusterUnreachable`` if the cluster does not answer for half a minute.
+            FerryError: if they cannot be read for a minute, ``AccessDenied`` without READ on the topic.
         """
         self.ends = {}
-        properties = self._cluster.control_properties("consumer")
-        if only_kafka_python_logs_in(properties):
-            yield from self._over_wire()
-            return
-        consumer = new_client(Consumer, self._settings(properties))
-        try:
-            assigned = [
-                ConfluentPartition(self._topic, number, start)
-                for number, start in self._starts.items()
-            ]
-            consumer.assign(assigned)
-            self._known_ends = retry(lambda: self._ask_ends(consumer))
-            while self.ends.keys() != self._starts.keys():
-                for message in self._next(consumer):
-                    if self._is_wanted(message):
-                        yield message
-        finally:
-            consumer.close()
-
-    def _next(self, consumer: Consumer) -> list[Message]:
-        with as_ours(self._cluster.alias, self._doing, *self._needed):
-            first = consumer.poll(at_most(_READ_S))
-            if first is None:
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-            # Takes what has arrived; with a timeout it would wait for the full number.
-            return [first, *consumer.consume(_AT_ONCE, timeout=0)]
-
-    def _is_wanted(self, message: Message) -> bool:
-        error = message.error()
-        if error is None:
-            # A growing partition continues after its earlier end.
-            return message.partition() not in self.ends
-        if error.code() != KafkaError._PARTITION_EOF:
-            alias = self._cluster.alias
-            raise as_ferry_error(KafkaException(error), alias, self._doing, *self._needed)
-        # A newly elected leader returns less than is committed, until followers have
-        # answered it; only then does it say where its log ends (KIP-207).
-        if message.offset() >= self._known_ends[message.partition()]:
-            self.ends.setdefault(message.partition(), message.offset())
-        return False
-
-    def _ask_ends(self, consumer: Consumer) -> dict[int, int]:
-        try:
-            with as_ours(self._cluster.alias, self._doing, *self._needed):
-                return {number: self._ask_end(consumer, number) for number in self._starts}
-        except FerryError:
-            # The leader may have moved, and librdkafka does not look it up again by itself.
-            with as_ours(self._cluster.alias, self._doing, *self._needed):
-                consumer.list_topics(self._topic, timeout=at_most(_READ_S))
-            raise
-
-    def _ask_end(self, consumer: Consumer, number: int) -> int:
-        at = ConfluentPartition(self._topic, number)
-        return int(consumer.get_watermark_offsets(at, timeout=at_most(_READ_S), cached=False)[1])
-
-    def _over_wire(self) -> Iterator[WireRecord]:
-        committed = self._isolation == "read_committed"
         for number, start in self._starts.items():
             partition = TopicPartition(self._topic, number)
-            for item in read_partition(self._cluster, partition, start, committed=committed):
+            for item in read_partition(self._cluster, partition, start, committed=self._committed):
                 if isinstance(item, int):
                     self.ends[number] = item
                 else:
                     yield item
-
-    def _settings(self, properties: Mapping[str, str]) -> dict[str, object]:
-        return {
-            **confluent_config(properties, "consumer"),
-            "group.id": READER,
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "enable.partition.eof": True,
-            "isolation.level": self._isolation,
-            "auto.offset.reset": "earliest",
-            # The end is only known after a fetch that returned nothing.
-            "fetch.wait.max.ms": 10,
-            # A new topic has no leader yet; half a second later it has one.
-            "fetch.error.backoff.ms": 20,
-            "log_level": 0,
-        }
 
 
 class NewRecord(NamedTuple):

@@ -1,4 +1,4 @@
-"""The records of small topics over the data plane's connections, for logins that librdkafka lacks."""
+"""The records of small topics over the data plane's connections; written there for logins that librdkafka lacks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,12 @@ from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partition_leader import topics_request
 from kafka_ferry.wire.partitions.fetch import corrupt_in
 from kafka_ferry.wire.partitions.partition_log import leader_of, partition_log
-from kafka_ferry.wire.partitions.scan import committed_batches, retried_batches, stored_batches
+from kafka_ferry.wire.partitions.scan import (
+    RECORD_BYTES,
+    committed_batches,
+    retried_batches,
+    stored_batches,
+)
 from kafka_ferry.wire.produce import produce
 
 if TYPE_CHECKING:
@@ -94,7 +99,7 @@ def read_partition(
             if batch.header.is_control:
                 continue
             with corrupt_in(partition, cluster.alias):
-                for record in each_record(batch):
+                for record in each_record(batch, RECORD_BYTES):
                     if start <= record[0] < log.end:
                         yield WireRecord(partition, record, key_value_of(record[3]))
         yield log.end

@@ -14,7 +14,6 @@ from typing import Final, Literal
 from kafka_ferry.certificates import certificate_topic
 from kafka_ferry.config import Flow
 from kafka_ferry.config.types.first_start import read_first_start
-from kafka_ferry.control.topic_records import READER
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model.positions import position_group
 from kafka_ferry.model.rights import CLUSTER_NAME, ResourceType, Right
@@ -129,7 +128,6 @@ _REMOTE_TOPICS: Final = ("TOPIC", "the remote topics")
 _GROUPS: Final = ("GROUP", "the groups")
 _POSITIONS: Final = ("GROUP", "groups with the prefix `ferry.`")
 _LEDGERS: Final = ("TOPIC", "topics with the prefix `ferry-ledger.`")
-_READER: Final = ("GROUP", f"`{READER}`")
 
 _ON_SOURCE: Final = (
     Need(
@@ -185,13 +183,6 @@ _ON_SOURCE: Final = (
         "to write offset syncs for MirrorMaker 2",
         lambda flow: _emitted_topics(flow, "source"),
         when="`emit.offset-syncs.enabled` with `offset-syncs.topic.location: source`",
-    ),
-    Need(
-        ("DESCRIBE",),
-        _READER,
-        "to read the offset syncs that are there",
-        lambda flow: _if(bool(_emitted_topics(flow, "source")), READER),
-        when="the same",
     ),
 )
 _ON_TARGET: Final = (
@@ -274,13 +265,6 @@ _ON_TARGET: Final = (
         "to write only what has changed",
         lambda flow: _emitted_topics(flow, "target", read=True),
         when="`emit.checkpoints.enabled`, `emit.offset-syncs.enabled`",
-    ),
-    Need(
-        ("DESCRIBE",),
-        _READER,
-        "to read the records of these topics",
-        lambda flow: _if(bool(_emitted_topics(flow, "target", read=True)), READER),
-        when="the same",
     ),
     Need(
         ("CREATE", "READ", "WRITE"),

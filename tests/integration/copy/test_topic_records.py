@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from confluent_kafka import Producer
 
 from kafka_ferry.config import Cluster
 from kafka_ferry.control import topic_records
@@ -12,7 +13,7 @@ from kafka_ferry.retry import retry_for
 from tests.support.records.builders import Record, create_topic, delete_before, produce, read_all
 
 
-@pytest.fixture(autouse=True, params=["librdkafka", "data plane"])
+@pytest.fixture(params=["librdkafka", "data plane"])
 def _by_each_client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with Kerberos, for which the data plane's client is taken."""
     over_wire = request.param == "data plane"
@@ -70,6 +71,20 @@ def test_what_was_deleted_is_left_out(backup: Cluster, unique: Callable[[str], s
     assert [message.value() for message in found] == [b"3", b"4"]
 
 
+def test_a_packed_record_that_would_take_gigabytes_is_not_opened(
+    backup: Cluster, unique: Callable[[str], str]
+) -> None:
+    topic = unique("packed")
+    create_topic(backup.bootstrap, topic)
+    large = {"compression.type": "gzip", "message.max.bytes": 10**8}
+    producer = Producer({"bootstrap.servers": backup.bootstrap, **large})
+    producer.produce(topic, bytes(70 * 2**20), b"k")
+    assert producer.flush(60) == 0
+
+    with pytest.raises(FerryError, match="a record of more than"):
+        list(TopicRecords.whole(_cluster(backup), topic, 1))
+
+
 def test_a_topic_that_cannot_be_read_is_named(
     backup: Cluster, unique: Callable[[str], str]
 ) -> None:
@@ -79,6 +94,7 @@ def test_a_topic_that_cannot_be_read_is_named(
     assert "backup" in raised.value.message
 
 
+@pytest.mark.usefixtures("_by_each_client")
 def test_records_get_their_time_and_the_partition_of_javas_producer(
     backup: Cluster, unique: Callable[[str], str]
 ) -> None:
@@ -105,6 +121,7 @@ def _murmur2_partition(broker: Cluster, unique: Callable[[str], str]) -> int:
     return next(number for number, of in read_all(broker.bootstrap, topic).items() if of)
 
 
+@pytest.mark.usefixtures("_by_each_client")
 def test_a_record_that_is_refused_is_told(backup: Cluster, unique: Callable[[str], str]) -> None:
     topic = unique("tight")
     create_topic(backup.bootstrap, topic, max_message_bytes="200")

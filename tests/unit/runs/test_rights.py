@@ -78,7 +78,6 @@ def test_a_flow_that_only_copies_needs_few() -> None:
                 "source: CREATE on the topic mm2-offset-syncs.backup.internal",
                 "source: READ on the topic mm2-offset-syncs.backup.internal",
                 "source: WRITE on the topic mm2-offset-syncs.backup.internal",
-                "source: DESCRIBE on the group ferry-ledger-reader",
             },
             set(),
         ),

@@ -33,8 +33,8 @@ FETCH_BYTES: Final = 8 * 1024 * 1024
 """At most so much is asked for at a time."""
 _ONE_BATCH_BYTES: Final = 64 * 1024
 _MARKER: Final = (0, Content(None, None))
-# Of the flow's own topics: packed, brokers take no more than a mebibyte.
-_RECORD_BYTES: Final = 64 * 1024 * 1024
+RECORD_BYTES: Final = 64 * 1024 * 1024
+"""A record of the flow's own topics has no more: packed, brokers take no more than a mebibyte."""
 
 
 class MissingRecords(FerryError):
@@ -135,7 +135,7 @@ def committed_records(
     first = committed_batches(cluster, log, at, keeps_all=keeps_all)
     for batch in retried_batches(open_at, at, first):
         with corrupt_in(partition, cluster.alias):
-            for record in each_record(batch, _RECORD_BYTES):
+            for record in each_record(batch, RECORD_BYTES):
                 if record[0] >= at:
                     yield batch.header, record[0], key_value_of(record[3])[1]
 

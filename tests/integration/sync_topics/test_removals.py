@@ -53,8 +53,10 @@ def commit(broker: KafkaCluster, group: str, topic: str) -> None:
 
 
 def groups_of(flow: Flow) -> set[str]:
+    """The groups with offsets on the target."""
     with GroupControl(flow.target) as target:
-        return {group.name for group in target.groups()}
+        offsets = target.committed_offsets(target.groups())
+        return {name for name, committed in offsets.items() if committed}
 
 
 def synced(flow: Flow, run: str) -> str:

@@ -118,20 +118,16 @@ def delete_stale_offsets(
 def _delete(
     target: GroupControl, gone: Gone, groups: list[GroupMove]
 ) -> tuple[list[GroupMove], list[FerryError]]:
-    """The groups after the deletion, and what was refused."""
-    whole, parts = [], {}
-    for move in groups:
-        name, left = move.group.name, gone.deletable(move)
-        if left and left == gone.committed(name):
-            whole.append(name)
-        elif left:
-            parts[name] = left
-    by_group = target.delete(whole)
+    """The groups after the deletion, and what was refused.
+
+    No group is deleted as such: that would delete its offsets of topics, too, which the flow may not see.
+    """
+    parts = {move.group.name: left for move in groups if (left := gone.deletable(move))}
     refused = target.delete_offsets(parts)
-    errors = [*by_group.values(), *chain.from_iterable(e.values() for e in refused.values())]
+    errors = [*chain.from_iterable(e.values() for e in refused.values())]
 
     def after(name: str, one: PartitionMove) -> PartitionMove:
-        error = by_group.get(name) or (one.target and refused.get(name, {}).get(one.target))
+        error = one.target and refused.get(name, {}).get(one.target)
         if error and one.action == "deleted":
             return replace(one, action="refused", reason=str(error))
         return one

@@ -1,7 +1,7 @@
-"""Reads of state stores for the API server, which never waits long for a store.
+"""Reads of state stores for the API server and the triggerer, which never wait long for a store.
 
-A store that does not answer would keep one of the API server's few threads for each request, and soon all of Airflow
-would wait for it.
+A store that does not answer would keep one of their few threads for each request, and soon all of Airflow would wait
+for it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class StoreSilent(FerryError):
     def __init__(self, store: str) -> None:
         super().__init__(
             f"The state store {store.partition('?')[0]} does not answer.",
-            advice="Check it, its address in state.dir, and the network between it and Airflow's API server.",
+            advice="Check it, its address in state.dir, and the network between it and this process of Airflow's.",
         )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -168,6 +169,27 @@ def test_a_late_run_is_told_to_who_asks_for_it_unless_it_has_failed_by_then(
     for *_, body in receiver.requests:
         title = json.loads(body)["title"]
         assert title == "eu->us: the run has not ended by 2026-11-21 10:15:00 UTC"
+
+
+def test_a_late_run_is_told_and_holds_no_thread_where_its_store_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kafka_ferry.runs.publish.notifications import Notices
+    from kafka_ferry_airflow.notify_task import deadline_missed
+    from kafka_ferry_airflow.page import store_reads
+
+    over = threading.Event()
+    monkeypatch.setattr(store_reads, "READS", store_reads.StoreReads(seconds=0.1))
+    monkeypatch.setattr(Notices, "steps_ended", lambda _: over.wait(60))
+    with http_receiver() as receiver:
+        connect(monkeypatch, "ferry_pager", conn_type="http", host=receiver.url)
+        connect(monkeypatch, "ferry_dead", conn_type="http", host=f"http://127.0.0.1:{free_port()}")
+        asyncio.run(deadline_missed(flow_file(tmp_path), "eu->us", late_run("running")))
+        assert not over.is_set()
+        over.set()
+
+    ((*_, body),) = receiver.requests
+    assert "Which steps have ended is unknown. The state store" in json.loads(body)["text"]
 
 
 def test_a_late_flow_reaches_no_more_than_one_in_a_task(

@@ -13,7 +13,10 @@ import asyncio
 import logging
 import os
 from collections.abc import Mapping
+from contextlib import suppress
+from contextvars import copy_context
 from datetime import datetime, timedelta
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -34,6 +37,7 @@ log = logging.getLogger(__name__)
 NOTIFY: Final = "notify"
 _WORST: Final = ("failed", "upstream_failed", "skipped", "removed", "success")
 _OVER: Final = ("failed", "success")
+_TELLING_S: Final = 180.0
 
 
 def add_notify_task(published: Any, flow: Flow) -> None:
@@ -83,7 +87,17 @@ async def deadline_missed(
     """
     if home:
         os.environ.setdefault("FERRY_HOME", home)
-    await asyncio.to_thread(_tell_late, config, flow, context or {})
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+
+    def tell() -> None:
+        _tell_late(config, flow, context or {})
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(told.set)
+
+    # Not one of the loop's few threads, for which other DAGs' triggers would wait: who is told may answer byte by byte.
+    Thread(target=copy_context().run, args=(tell,), name="kafka-ferry-late", daemon=True).start()
+    with suppress(TimeoutError):
+        await asyncio.wait_for(told.wait(), _TELLING_S)
 
 
 def _tell_late(config: str, name: str, context: Mapping[str, Any]) -> None:
@@ -128,7 +142,7 @@ def _late(flow: Flow, run: str, deadline: Mapping[str, Any]) -> Notice:
 
 
 def _steps_ended(flow: Flow, run: str) -> str:
-    """A sentence. A silent store holds none of the few threads of the triggerer, which serves all DAGs."""
+    """A sentence. The triggerer serves all DAGs, and reads no more of a store than the API server, nor for longer."""
     from kafka_ferry.errors import FerryError  # noqa: PLC0415
     from kafka_ferry.runs.publish.notifications import Notices  # noqa: PLC0415  (PyArrow)
     from kafka_ferry_airflow.page.store_reads import READS  # noqa: PLC0415

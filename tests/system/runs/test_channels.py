@@ -192,6 +192,24 @@ def test_a_late_run_is_told_and_holds_no_thread_where_its_store_does_not_answer(
     assert "Which steps have ended is unknown. The state store" in json.loads(body)["text"]
 
 
+def test_who_is_told_of_late_runs_and_does_not_end_its_answer_holds_no_thread_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from kafka_ferry_airflow import notify_task
+
+    async def miss_deadlines() -> bool:
+        # The loop has four threads more than there are processors, and 32 at most.
+        late = [notify_task.deadline_missed("flow.yaml", "eu->us") for _ in range(33)]
+        await asyncio.gather(*late)
+        return await asyncio.wait_for(asyncio.to_thread(lambda: True), 30)
+
+    over = threading.Event()
+    monkeypatch.setattr(notify_task, "_TELLING_S", 0.1)
+    monkeypatch.setattr(notify_task, "_tell_late", lambda *_: over.wait(60))
+    assert asyncio.run(miss_deadlines())
+    over.set()
+
+
 def test_a_late_flow_reaches_no_more_than_one_in_a_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,6 @@ from kafka_ferry.retry import retry, retry_each
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.groups.groups import (
     IncompleteListing,
-    delete_groups,
     describe_groups,
     list_groups,
 )
@@ -160,15 +159,6 @@ class GroupControl:
         for name, errors in kept.items():
             refused.setdefault(name, {}).update(errors)
         return refused
-
-    def delete(self, names: Collection[str]) -> dict[str, FerryError]:
-        """Delete groups without members; needs DELETE on each.
-
-        Returns:
-            An error for each that still exists.
-        """
-        answers = retry_each(names, lambda some: delete_groups(self._wire, some))
-        return {name: error for name, error in answers.items() if error}
 
     def _states_of(
         self, names: Collection[str]

@@ -32,6 +32,7 @@ from tests.support.records.groups import (
     read_shared,
 )
 from tests.support.runs.pair import Unique
+from tests.support.runs.topologies import delete_groups
 from tests.support.waiting import wait_until
 
 PROTOCOLS: list[Protocol] = ["classic", "consumer"]
@@ -172,7 +173,6 @@ def test_a_group_with_members_is_left_alone_and_the_others_are_not(
     with member(primary, busy, topic, protocol):
         refused = control.commit({Group(busy): offsets, Group(idle): offsets})
         kept = control.delete_offsets({busy: offsets, idle: offsets})
-        left = control.delete([busy, idle])
 
     error = only(refused)
     assert isinstance(error, BrokerError)
@@ -180,9 +180,8 @@ def test_a_group_with_members_is_left_alone_and_the_others_are_not(
     assert not error.transient
     assert f"the offset of {topic}-0 in the group {busy}" in error.message
     assert "stop them" in error.advice
-    assert list(kept) == list(left) == [busy]
+    assert list(kept) == [busy]
     assert "GROUP_SUBSCRIBED_TO_TOPIC" in str(only(kept))
-    assert "NON_EMPTY_GROUP" in str(left[busy])
 
 
 def test_one_bad_partition_does_not_fail_the_others(
@@ -208,7 +207,7 @@ def test_one_bad_partition_does_not_fail_the_others(
     assert time.monotonic() - began < 5
 
 
-def test_offsets_and_groups_are_deleted_and_may_be_gone_already(
+def test_offsets_are_deleted_and_may_be_gone_already_with_their_group(
     primary: KafkaCluster, topic: str, control: GroupControl, unique: Unique
 ) -> None:
     group, other = unique("deleted"), unique("other")
@@ -219,8 +218,7 @@ def test_offsets_and_groups_are_deleted_and_may_be_gone_already(
     for _ in range(2):
         assert control.delete_offsets({group: [first]}) == {}
         assert seen(primary, group) == {second: Committed(6)}
-    for _ in range(2):
-        assert control.delete([group]) == {}
+    delete_groups(primary, [group])
     assert control.delete_offsets({group: [second]}) == {}
 
     assert control.describe([group])[group] == Group(group, "classic", "Dead")
@@ -247,7 +245,6 @@ def test_many_groups_are_asked_in_few_requests_and_none_is_mixed_up(
     names = {group.name for group in control.groups() if group.name.startswith(prefix)}
     assert names == {group.name for group in offsets}
     assert all(isinstance(g, Group) and g.idle for g in control.describe(names).values())
-    assert control.delete(names) == {}
 
 
 def test_offsets_that_fit_into_no_record_batch_are_committed_in_parts(
@@ -316,7 +313,6 @@ def test_a_share_group_forgets_whole_topics_only(
     assert f"{second} is to stay" in str(error)
     assert control.delete_offsets({group.name: [first, second]}) == {}
     assert control.committed_offsets([group]) == {group.name: {}}
-    assert control.delete([group.name]) == {}
 
 
 def test_a_group_of_another_type_is_refused_by_name(
@@ -430,7 +426,6 @@ def test_a_cluster_that_is_away_is_an_error_of_the_whole(strict: KafkaCluster) -
             control.groups,
             lambda: control.describe(["g"]),
             lambda: control.committed_offsets([Group("g")]),
-            lambda: control.delete(["g"]),
         ):
             with pytest.raises(ClusterUnreachable, match="there"):
                 ask()

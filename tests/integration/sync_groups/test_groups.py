@@ -38,6 +38,7 @@ from tests.support.records.builders import (
 from tests.support.runs.flows import copy_now, failures, ledger_of, remote
 from tests.support.runs.pair import Pair, Unique
 from tests.support.runs.proof import NO_SPARK
+from tests.support.runs.topologies import delete_groups
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("without_spark")
@@ -388,7 +389,7 @@ def test_a_group_that_is_deleted_on_the_source_stays_on_the_target(
     commit(pair.primary, group, {(topic, 0): 4})
     this = copied(flow, "run-1")
     this.sync_groups()
-    forget(flow, group)
+    delete_groups(pair.primary, [group])
 
     assert this.sync_groups().groups == ()
 
@@ -402,7 +403,7 @@ def test_the_offsets_of_a_group_that_is_deleted_on_the_source_are_deleted_by_pol
     commit(pair.primary, group, {(topic, 0): 4, (topic, 1): 4})
     this = copied(flow, "run-1")
     this.sync_groups()
-    forget(flow, group)
+    delete_groups(pair.primary, [group])
     assert {one.action for _, one in this.sync_groups().partitions()} == {"held"}
     this = copied(flow, "run-2")
     assert this.stored_plan().removals.offset_deletions == (
@@ -432,7 +433,7 @@ def test_offsets_are_not_deleted_by_a_plan_that_another_hand_has_changed(
     commit(pair.primary, group, {(topic, 0): 4})
     this = copied(flow, "run-1")
     this.sync_groups()
-    forget(flow, group)
+    delete_groups(pair.primary, [group])
     planned, due = this.stored_plan(), OffsetDeletion(group, remote(flow, topic), (0,))
     removals = replace(planned.removals, offset_deletions=(due,))
     save_plan(flow_state(flow).folder("runs/run-1"), replace(planned, removals=removals))
@@ -600,10 +601,6 @@ def groups_of(broker: KafkaCluster) -> set[str]:
 
 
 def forget(flow: Flow, group: str, *partitions: tuple[str, int]) -> None:
-    """Delete offsets of a group on the source, or without partitions the group."""
+    """Delete offsets of a group on the source."""
     with GroupControl(flow.source) as control:
-        if partitions:
-            gone = [Partition(*tp) for tp in partitions]
-            assert not control.delete_offsets({group: gone})
-        else:
-            assert not control.delete([group])
+        assert not control.delete_offsets({group: [Partition(*tp) for tp in partitions]})

@@ -120,5 +120,11 @@ def make_empty(broker: KafkaCluster) -> None:
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     groups = [group.group_id for group in client.list_consumer_groups().result().valid]
     if groups:
-        for deleted in client.delete_consumer_groups(groups).values():
-            deleted.result()
+        delete_groups(broker, groups)
+
+
+def delete_groups(broker: KafkaCluster, groups: Sequence[str]) -> None:
+    """Delete groups, of any kind, with all that they have committed."""
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for deleted in client.delete_consumer_groups([*groups]).values():
+        deleted.result()

@@ -200,5 +200,5 @@ def test_a_group_that_a_listing_missed_while_it_moved_is_not_dead(
 def test_nothing_to_ask_is_not_asked(broker: ScriptedBroker, control: GroupControl) -> None:
     talk = Talk(broker)
     assert control.describe([]) == control.committed_offsets([]) == control.commit({}) == {}
-    assert control.delete_offsets({}) == control.delete([]) == {}
+    assert control.delete_offsets({}) == {}
     assert talk.asked == []

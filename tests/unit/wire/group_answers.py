@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from kafka.protocol.admin.groups import (
-    DeleteGroupsRequest,
     DescribeGroupsRequest,
     ListGroupsRequest,
 )
@@ -30,11 +29,11 @@ OFFSETS = {GROUP: {PLACE: Committed(1)}}
 METADATA, COORDINATOR = Kind(MetadataRequest, 12), Kind(FindCoordinatorRequest, 4)
 LISTED, DESCRIBED = Kind(ListGroupsRequest, 5), Kind(DescribeGroupsRequest, 5)
 FETCHED, COMMITTED = Kind(OffsetFetchRequest, 8), Kind(OffsetCommitRequest, 9)
-FORGOTTEN, DELETED = Kind(OffsetDeleteRequest, 0), Kind(DeleteGroupsRequest, 2)
+FORGOTTEN = Kind(OffsetDeleteRequest, 0)
 STARTS = Kind(DescribeShareGroupOffsetsRequest, 0)
 ALTERED = Kind(AlterShareGroupOffsetsRequest, 0)
 STARTS_DELETED = Kind(DeleteShareGroupOffsetsRequest, 0)
-SPOKEN = [METADATA, COORDINATOR, LISTED, DESCRIBED, FETCHED, COMMITTED, FORGOTTEN, DELETED]
+SPOKEN = [METADATA, COORDINATOR, LISTED, DESCRIBED, FETCHED, COMMITTED, FORGOTTEN]
 SPOKEN += [STARTS, ALTERED, STARTS_DELETED]
 
 

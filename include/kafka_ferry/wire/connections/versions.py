@@ -17,7 +17,6 @@ SPOKEN: Final[dict[str, int]] = {
     "OffsetDelete": 0,
     "ListGroups": 5,
     "DescribeGroups": 5,
-    "DeleteGroups": 2,
     "DescribeShareGroupOffsets": 0,
     "AlterShareGroupOffsets": 0,
     "DeleteShareGroupOffsets": 0,

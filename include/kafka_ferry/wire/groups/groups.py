@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, cast, get_args
 
 from kafka.protocol.admin.groups import (
-    DeleteGroupsRequest,
     DescribeGroupsRequest,
     ListGroupsRequest,
 )
@@ -20,10 +19,9 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model.groups import Group, GroupType
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
-from kafka_ferry.wire.any_broker import require_offered
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
-from kafka_ferry.wire.error_codes import GROUP_ID_NOT_FOUND, NONE, fault
+from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.groups.coordinators import (
     GROUPS_AT_ONCE,
     Answers,
@@ -114,29 +112,6 @@ def describe_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, 
                     yield name, group_fault(entry.error_code, doing, Right.group("DESCRIBE", name))
                 else:
                     yield name, Group(name, "classic", entry.group_state, entry.protocol_type)
-
-    return ask_coordinators(cluster, groups, ask)
-
-
-def delete_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, FerryError | None]:
-    """Delete groups without members, of any type, with all their offsets.
-
-    Needs DELETE on each group.
-
-    Returns:
-        None for each group that no longer exists, an error for each other one.
-    """
-
-    def ask(connections: Sequence[Connection], some: list[str]) -> Answers[None]:
-        require_offered(connections[0], DeleteGroupsRequest, "delete groups", "1.1")
-        requests = (DeleteGroupsRequest(groups_names=few) for few in batched(some, GROUPS_AT_ONCE))
-        for answer in pipeline(connections, requests):
-            for result in answer.results:
-                name = result.group_id
-                gone = result.error_code in (NONE, GROUP_ID_NOT_FOUND)
-                doing = f"{cluster.alias}, deleting the group {name}"
-                needed = Right.group("DELETE", name)
-                yield name, None if gone else group_fault(result.error_code, doing, needed)
 
     return ask_coordinators(cluster, groups, ask)
 

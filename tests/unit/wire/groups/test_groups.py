@@ -18,7 +18,7 @@ from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.any_broker import TooOld
 from kafka_ferry.wire.groups.coordinators import ask_coordinators, pipeline
-from kafka_ferry.wire.groups.groups import delete_groups, describe_groups, list_groups
+from kafka_ferry.wire.groups.groups import describe_groups, list_groups
 from kafka_ferry.wire.groups.offsets import commit_offsets, delete_offsets, fetch_offsets
 from kafka_ferry.wire.groups.share_groups import (
     alter_start_offsets,
@@ -29,7 +29,6 @@ from tests.unit.wire.group_answers import (
     ALTERED,
     COMMITTED,
     COORDINATOR,
-    DELETED,
     DESCRIBED,
     FETCHED,
     FORGOTTEN,
@@ -61,7 +60,6 @@ READING: list[tuple[Kind, Call]] = [
     (FETCHED, lambda cluster: fetch_offsets(cluster, [GROUP])),
     (STARTS, lambda cluster: fetch_start_offsets(cluster, [GROUP])),
 ]
-DELETING: list[tuple[Kind, Call]] = [(DELETED, lambda cluster: delete_groups(cluster, [GROUP]))]
 CHANGING: list[tuple[Kind, Call]] = [
     (COMMITTED, lambda cluster: commit_offsets(cluster, OFFSETS)),
     (FORGOTTEN, lambda cluster: delete_offsets(cluster, OFFSETS)),
@@ -70,7 +68,7 @@ CHANGING: list[tuple[Kind, Call]] = [
 ]
 # Where the brokers of these tests are.
 PLACES: set[tuple[str, int]] = set()
-CALLS = [(LISTED, list_groups), *READING, *DELETING, *CHANGING]
+CALLS = [(LISTED, list_groups), *READING, *CHANGING]
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +100,7 @@ def test_the_truth_is_understood(broker: ScriptedBroker) -> None:
     starts = {GROUP: {PLACE: Committed(1, 1)}}
     described = {GROUP: Group(GROUP, "classic", "orders", "orders")}
     listed = [Group(GROUP, "share", "orders", "orders")]
-    assert found == [listed, described, offsets, starts, {GROUP: None}, {}, {}, {}, {}]
+    assert found == [listed, described, offsets, starts, {}, {}, {}, {}]
 
 
 @given(st.sampled_from([*CALLS, (COORDINATOR, CALLS[2][1])]), mutations())
@@ -118,12 +116,11 @@ def test_no_answer_is_another_error_or_a_hang(
     assert time.monotonic() - began < 5
 
 
-@pytest.mark.parametrize(("kind", "call"), [*READING, *DELETING], ids=named)
+@pytest.mark.parametrize(("kind", "call"), READING, ids=named)
 def test_a_group_that_is_not_spoken_of_has_no_answer(
     broker: ScriptedBroker, kind: Kind, call: Call
 ) -> None:
-    field = "results" if kind == DELETED else "groups"
-    silent = sample(kind.response[None], kind.version, **{field: []})
+    silent = sample(kind.response[None], kind.version, groups=[])
     answers = calling(broker, call, {kind: silent.encode(version=kind.version)})
     assert isinstance(answers[GROUP], ClusterUnreachable)
     assert "did not answer for the group orders" in answers[GROUP].message
@@ -140,7 +137,7 @@ def test_a_partition_that_is_not_spoken_of_is_not_done(
     assert "did not answer for orders-1 of the group orders" in refused[GROUP][PLACE].message
 
 
-@pytest.mark.parametrize(("kind", "call"), [*READING, *DELETING], ids=named)
+@pytest.mark.parametrize(("kind", "call"), READING, ids=named)
 @pytest.mark.parametrize(("code", "transient"), [(16, True), (15, True), (24, False)])
 def test_an_error_stands_in_the_place_of_a_groups_answer(
     broker: ScriptedBroker, kind: Kind, call: Call, code: int, transient: bool
@@ -201,10 +198,8 @@ def test_types_of_groups_that_are_not_known_are_unknown(broker: ScriptedBroker) 
     ]
 
 
-def test_a_group_that_is_gone_is_deleted(broker: ScriptedBroker) -> None:
-    gone = {DELETED: failing(DELETED, 69), FORGOTTEN: _whole(FORGOTTEN, 69)}
-    assert calling(broker, DELETING[0][1], gone) == {GROUP: None}
-    assert calling(broker, CHANGING[1][1], gone) == {}
+def test_offsets_of_a_group_that_is_gone_are_deleted(broker: ScriptedBroker) -> None:
+    assert calling(broker, CHANGING[1][1], {FORGOTTEN: _whole(FORGOTTEN, 69)}) == {}
 
 
 def _whole(kind: Kind, code: int) -> bytes:
@@ -236,7 +231,6 @@ OLD = {
 @pytest.mark.parametrize(
     ("call", "since"),
     [
-        (DELETING[0][1], "1.1"),
         (CHANGING[1][1], "2.4"),
         (READING[2][1], "4.1"),
         (CHANGING[2][1], "4.1"),

@@ -1,18 +1,27 @@
 """A walk over a record in Avro before fastavro reads it, which recurses in C and takes any number of empty values.
 
-(a) A record within itself is followed ``MOST_NESTED`` deep: deeper, the C stack of the process would end.
-(b) Values that take no byte, such as nulls in an array, are counted against the record's length.
+(a) A record within another one, or within itself, is followed ``MOST_NESTED`` deep: deeper, the C stack of the
+    process would end.
+(b) Values are counted. Those that take no byte, such as nulls in an array, are counted against the record's length; and
+    a byte may be a record within a record, and so on, each of which takes memory.
 
-Schemas in which neither can happen are read without a walk: their records have at least a byte for each value.
+A record is read without a walk where its schema and its length say that neither can happen.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, NamedTuple
 
-from kafka_ferry.schemas.fields.limits import MOST_NESTED, Budget, record_budget
+from kafka_ferry.schemas.fields.limits import (
+    MOST_NESTED,
+    MOST_STEPS,
+    OBJECT_STEPS,
+    Budget,
+    record_budget,
+)
 from kafka_ferry.schemas.fields.record_schema import NotReadable
 
 _FIXED: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
@@ -36,13 +45,14 @@ class AvroWalk:
         named: the types that it names, as fastavro has parsed them.
 
     Attributes:
-        is_needed: whether records of it are walked over.
+        is_needed: whether records of it are walked over, however short they are.
         widest: how many types its largest union has.
     """
 
     def __init__(self, root: Any, named_types: Mapping[str, Any]) -> None:
         self._root, self._named = root, named_types
-        self.is_needed = _is_recursive(named_types) or _has_empty_values(root, named_types)
+        self._depth = _depth(root, named_types)
+        self.is_needed = self._depth > MOST_NESTED or _has_empty_values(root, named_types)
         self.widest = max(
             (
                 len(node)
@@ -54,12 +64,13 @@ class AvroWalk:
         )
 
     def check(self, payload: bytes) -> None:
-        """Does nothing if a record is neither nested too deep nor has far more values than bytes.
+        """Does nothing if a record is neither nested too deep nor has too many values.
 
         Raises:
             NotReadable: it is or has, or does not fit its schema.
         """
-        if self.is_needed:
+        most_steps = len(payload) * OBJECT_STEPS * (self._depth + 1)
+        if self.is_needed or most_steps > MOST_STEPS:
             self._walk(payload, record_budget(payload))
 
     def _walk(self, payload: bytes, budget: Budget) -> None:
@@ -83,6 +94,8 @@ class AvroWalk:
                 waiting.append((node[branch], depth))
                 continue
             kind = node["type"] if isinstance(node, dict) else node
+            if kind in ("record", "error", "array", "map"):
+                budget.spend(OBJECT_STEPS)
             if kind in ("record", "error"):
                 waiting += ((field["type"], depth + 1) for field in reversed(node["fields"]))
             elif kind in ("array", "map"):
@@ -158,17 +171,27 @@ def _within(node: Any) -> Iterator[Any]:
         waiting += _parts(part)
 
 
-def _is_recursive(named_types: Mapping[str, Any]) -> bool:
-    """Whether a type of the schema is within itself."""
+def _depth(root: Any, named_types: Mapping[str, Any]) -> int:
+    """How deep the values of a schema are within each other at most; deeper than any if one is within itself."""
     uses = {
         name: {part for part in _within(type_) if isinstance(part, str) and part in named_types}
         for name, type_ in named_types.items()
     }
+    depths: dict[str, int] = {}
     try:
-        TopologicalSorter(uses).prepare()
+        for name in TopologicalSorter(uses).static_order():
+            depths[name] = _own_depth(named_types[name], depths)
     except CycleError:
-        return True
-    return False
+        return sys.maxsize
+    return _own_depth(root, depths)
+
+
+def _own_depth(node: Any, depths: Mapping[str, int]) -> int:
+    """The depth of a type, of which those are known that it names; it is nested no deeper than ``check_size`` says."""
+    if isinstance(node, str):
+        return depths.get(node, 0)
+    below = max((_own_depth(part, depths) for part in _parts(node)), default=0)
+    return below if isinstance(node, list) else below + 1
 
 
 def _has_empty_values(root: Any, named_types: Mapping[str, Any]) -> bool:

@@ -17,6 +17,10 @@ _MOST_SYMBOLS: Final = 2_000
 _MOST_PATHS: Final = 10_000
 _BASE: Final = 10_000
 _PER_BYTE: Final = 64
+MOST_STEPS: Final = 16_000_000
+"""The most steps that reading a record takes, however long it is: some hundreds of MiB of memory."""
+OBJECT_STEPS: Final = 8
+"""What a value takes that has others in it: in memory, as much as several numbers."""
 
 
 class Budget:
@@ -43,7 +47,10 @@ class Budget:
 
 def record_budget(payload: bytes) -> Budget:
     """The budget of a record: a few bytes must not become gigabytes, whatever its schema says."""
-    return Budget(_BASE + _PER_BYTE * len(payload), "it has far more values than bytes")
+    steps = _BASE + _PER_BYTE * len(payload)
+    if steps > MOST_STEPS:
+        return Budget(MOST_STEPS, "it has too many values")
+    return Budget(steps, "it has far more values than bytes")
 
 
 def schema_budget() -> Budget:

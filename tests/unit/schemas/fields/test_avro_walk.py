@@ -43,6 +43,21 @@ def varint(number: int) -> bytes:
     return bytes((*found, number))
 
 
+def nested(deep: int) -> dict[str, Any]:
+    """Records within each other, of a byte together."""
+    inner = record(("b", "boolean"), name="N0")
+    for number in range(1, deep):
+        inner = record(("a", inner), name=f"N{number}")
+    return inner
+
+
+def chain(length: int) -> list[tuple[str, Any]]:
+    """As ``nested``, by their names: in fields that may be null, a hundred of which have them."""
+    types = [record(("b", "boolean"), name="R0")]
+    types += [record(("a", f"R{number - 1}"), name=f"R{number}") for number in range(1, length)]
+    return [(f"f{at}", ["null", *types[at : at + 99]]) for at in range(0, length, 99)]
+
+
 MANY = varint(2**31)
 TREE = record(("x", "int"), ("next", ["null", "R"]), ("below", array("R")))
 EVIL = {
@@ -61,6 +76,14 @@ EVIL = {
         MANY + b"\0",
     ),
     "fixed 0": (record(("a", array({"type": "fixed", "name": "F", "size": 0}))), MANY + b"\0"),
+    "a record of a record, and so on": (
+        record(*chain(9_900), ("a", "R9899")),
+        b"\0" * 100 + b"\x01",
+    ),
+    "records of records": (
+        record(("a", array(nested(60)))),
+        varint(200_000) + b"\1" * 200_000 + b"\0",
+    ),
     "arrays of nulls": (record(("a", array(array("null")))), b"\x02" + MANY + b"\0\0"),
 }
 

@@ -32,6 +32,7 @@ from kafka_ferry.schemas.fields.protobuf.values import (
     readable,
     sql_type,
 )
+from kafka_ferry.schemas.fields.protobuf.walk import ProtobufWalk
 from kafka_ferry.schemas.fields.protobuf.wire import (
     GROUP,
     LENGTH,
@@ -69,7 +70,7 @@ class ProtobufSchema:
 
     def __init__(self, schema: RegisteredSchema, references: Iterable[Reference]) -> None:
         self._files = ProtobufFiles(schema, references)
-        self._messages: dict[_Indexes, Any] = {}
+        self._messages: dict[_Indexes, tuple[Any, ProtobufWalk]] = {}
         self._declared: dict[_Indexes, Sequence[Any]] = {}
 
     def prefix_size(self, payload: bytes) -> int:
@@ -93,8 +94,8 @@ class ProtobufSchema:
 
     def as_json(self, payload: bytes, names: Collection[str]) -> bytes:
         """See ``RecordSchema``."""
-        descriptor, at = self._message(payload)
-        message, budget = _parse(descriptor, payload[at:]), record_budget(payload)
+        descriptor, record = self._message(payload)
+        message, budget = _parse(descriptor, record), record_budget(record)
         wanted = [field for field in descriptor.fields if field.name in names]
         return json.dumps(
             {field.name: readable(message, field, budget) for field in wanted}
@@ -108,22 +109,26 @@ class ProtobufSchema:
     ) -> bytes:
         """See ``RecordSchema``; null clears a field, as leaving it out does."""
         counts = counts or FieldCounts()
-        descriptor, at = self._message(payload)
-        record = payload[at:]
+        descriptor, record = self._message(payload)
+        indexes = payload[: len(payload) - len(record)]
         _parse(descriptor, record)
         for names, value in changes.items():
             before = record
             record = _change(descriptor, record, names, None if value is None else load_json(value))
             counts.changed[names] += record != before
-        return payload[:at] + record
+        return indexes + record
 
-    def _message(self, payload: bytes) -> tuple[Any, int]:
-        """The message that a record is, and where it begins in the payload."""
+    def _message(self, payload: bytes) -> tuple[Any, bytes]:
+        """The message that a record is, and the record, which takes no more than its length explains."""
         indexes, at = _indexes(payload)
         if indexes not in self._messages:
             name = self._message_name(indexes)
-            self._messages[indexes] = self._files.pool.FindMessageTypeByName(name)
-        return self._messages[indexes], at
+            descriptor = self._files.pool.FindMessageTypeByName(name)
+            self._messages[indexes] = descriptor, ProtobufWalk(descriptor)
+        descriptor, walk = self._messages[indexes]
+        record = payload[at:]
+        walk.check(record)
+        return descriptor, record
 
     def _message_name(self, indexes: _Indexes) -> str:
         """The full name of the message that indexes lead to.

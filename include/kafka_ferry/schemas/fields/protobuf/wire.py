@@ -15,7 +15,8 @@ LENGTH: Final = 2
 GROUP: Final = 3
 """The wire type that begins a group."""
 _VARINT: Final = 0
-_END_GROUP: Final = 4
+END_GROUP: Final = 4
+"""The wire type that ends one."""
 _FIXED: Final = {1: 8, 5: 4}
 _VARINT_BYTES: Final = 10
 
@@ -54,7 +55,7 @@ def wire_fields(message: bytes) -> list[WireField]:
 
 def with_content(message: bytes, field: WireField, content: bytes) -> bytes:
     """The message with another content of a field that has a length, or is a group."""
-    after_tag = _varint(message, field.start)[1]
+    after_tag = varint(message, field.start)[1]
     length = b"" if field.wire_type == GROUP else _encode(len(content))
     tag, rest = message[field.start : after_tag], message[field.stop :]
     return message[: field.start] + tag + length + content + rest
@@ -86,30 +87,43 @@ def _fields(message: bytes, at: int, group: int | None) -> Iterator[WireField]:
     """The fields from a byte on, up to the end of the message, or that of a group, which comes last."""
     while at < len(message) or group is not None:
         start = at
-        tag, at = _varint(message, at)
+        tag, at = varint(message, at)
         number, wire_type = tag >> 3, tag & 7
         begin = at
-        if wire_type == _VARINT:
-            at = stop = _varint(message, at)[1]
-        elif wire_type in _FIXED:
-            at = stop = at + _FIXED[wire_type]
-        elif wire_type == LENGTH:
-            length, begin = _varint(message, at)
-            at = stop = begin + length
-        elif wire_type == GROUP:
+        if wire_type == GROUP:
             *_, last = _fields(message, at, number)
             stop, at = last.start, last.end
-        elif wire_type == _END_GROUP and number == group:
+        elif wire_type == END_GROUP and number == group:
             yield WireField(number, wire_type, start, begin, begin, at)
             return
         else:
-            raise NotReadable(f"its byte {start} begins no field")
-        if at > len(message):
-            raise IndexError
+            begin, at = content_bounds(message, at, wire_type)
+            stop = at
         yield WireField(number, wire_type, start, begin, stop, at)
 
 
-def _varint(message: bytes, at: int) -> tuple[int, int]:
+def content_bounds(message: bytes, at: int, wire_type: int) -> tuple[int, int]:
+    """Where the content of a field begins and ends whose tag ends at a byte; not of a group.
+
+    Raises:
+        NotReadable: it is no field.
+        IndexError: the message is cut off.
+    """
+    if wire_type == _VARINT:
+        begin, end = at, varint(message, at)[1]
+    elif wire_type in _FIXED:
+        begin, end = at, at + _FIXED[wire_type]
+    elif wire_type == LENGTH:
+        length, begin = varint(message, at)
+        end = begin + length
+    else:
+        raise NotReadable(f"no field begins before its byte {at}")
+    if end > len(message):
+        raise IndexError
+    return begin, end
+
+
+def varint(message: bytes, at: int) -> tuple[int, int]:
     """The number without a sign at a byte, and where the next byte is."""
     number = 0
     for place in range(_VARINT_BYTES):

@@ -10,7 +10,7 @@ from kafka_ferry.config.options.transform import ErrorPolicy
 from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.model.ranges import Range
 from kafka_ferry.model.results.failures import Failure
-from kafka_ferry.secret_values import mask
+from kafka_ferry.printable import excerpt
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class RecordErrors:
 
     def add(self, batches: Sequence[ConvertedBatch], errors: Mapping[int, str]) -> None:
         """Add batches, and by source offset what is wrong with records of them, which are unchanged there."""
-        errors = {offset: mask(error) for offset, error in errors.items()}
+        errors = {offset: excerpt(error) for offset, error in errors.items()}
         if errors and self._policy == "fail":
             self.failure = self._failure(errors)
             self._found += _before(batches, self.failure.offset)

@@ -144,7 +144,8 @@ class AvroSchema:
         try:
             self._fastavro.schemaless_writer(stream, self._codec, record)
         except Exception as error:
-            raise NotReadable(f"it cannot be written: {error or type(error).__name__}") from error
+            # Its text would quote the record, and all of the schema.
+            raise NotReadable(f"it cannot be written again: {type(error).__name__}") from error
         return stream.getvalue()
 
     def _change(self, record: dict[str, Any], node: Any, names: Names, value: str | None) -> bool:

@@ -19,9 +19,15 @@ from kafka_ferry.batches import Record as BatchRecord
 from kafka_ferry.config.options.transform import ErrorPolicy, TransformRule
 from kafka_ferry.copy.source import transformed
 from kafka_ferry.copy.source.cursor import Read
-from kafka_ferry.copy.source.transformed import NumberedRule, TransformedReader
+from kafka_ferry.copy.source.record_errors import RecordErrors
+from kafka_ferry.copy.source.transformed import (
+    ADVICE,
+    WHAT_FAILS,
+    NumberedRule,
+    TransformedReader,
+)
 from kafka_ferry.model import Range, TopicPartition
-from kafka_ferry.transform import Changer, Column, Evaluated, Reads, RecordRows
+from kafka_ferry.transform import Changer, Column, Decimals, Evaluated, Reads, RecordRows
 from tests.support.records.batches import Record, a_batch
 
 RULE = TransformRule(topics=("t",), where="true")
@@ -59,6 +65,7 @@ class Judge:
     """Evaluates rows by a function of partition and offset, at once or when it is told to."""
 
     columns: Sequence[frozenset[Column]] = (frozenset({"partition", "offset"}),)
+    decimals: Decimals = ({"key": (), "value": ()},)
     reads: Reads = ((),)
 
     def __init__(self, judge: Callable[[int, int], Judged], *, at_once: bool = True) -> None:
@@ -207,6 +214,14 @@ def test_by_choice_it_is_set_aside_or_passes(policy: ErrorPolicy) -> None:
 
     assert (read.failure, read.converted_batches[0].end) == (None, 4)
     assert dict(read.set_aside) == ({1: "rule 1: where failed"} if policy == "dead-letter" else {})
+
+
+def test_of_what_is_wrong_with_a_record_no_more_is_told_than_people_read() -> None:
+    errors = RecordErrors(RANGE, "dead-letter", WHAT_FAILS, ADVICE)
+
+    errors.add(a_read(RANGE, 0).converted_batches, {1: "of\na \x1b" + "x" * 100_000})
+
+    assert errors.read(None).set_aside == {1: r"of a \x1b" + "x" * 291}
 
 
 def test_what_is_outside_is_passed_on() -> None:

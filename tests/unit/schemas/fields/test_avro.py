@@ -213,6 +213,16 @@ def test_a_record_that_would_be_written_otherwise_is_not_changed() -> None:
         schema.change(payload, {("n",): "1"})
 
 
+def test_a_record_that_cannot_be_written_again_is_not_quoted() -> None:
+    """An int of more than 32 bits, which the library reads and does not write."""
+    union = ["null", "int", {"type": "map", "values": "int"}]
+    fields = [{"name": "u", "type": union}, {"name": "n", "type": "int"}]
+    schema = AvroSchema(registered({"type": "record", "name": "R", "fields": fields}), ())
+    with pytest.raises(NotReadable) as error:
+        schema.change(b"\x04\x02\x06pin" + b"\xff" * 5 + b"\x01\0\0", {("n",): "1"})
+    assert str(error.value) == "it cannot be written again: ValueError"
+
+
 def test_what_is_no_schema_or_no_record_is_named() -> None:
     with pytest.raises(NotReadable, match="people-value version 1 is no schema of Avro"):
         AvroSchema(registered({"type": "nothing"}), ())

@@ -74,7 +74,7 @@ class ChangedRanges:
         self._settings = kafka_python_config(flow.source.client_properties("consumer"))
         self._opening: SourceOpening | None = None
         self._formats = RegistryFormats(flow)
-        self._rules = rules_of(flow, ranges, self._formats.of)
+        self._rules = rules_of(flow, ranges, self._formats.of, self._evaluator)
         self._functions = _functions(flow, ranges, changes.functions)
         known = changes.schemas or FlowSchemas()
         self._missing = MissingSchemas(flow, known.remote_topics)

@@ -2,7 +2,14 @@
 
 from kafka_ferry.transform.apply import WRAPPED, Changer, TransformedBatch, apply_rule
 from kafka_ferry.transform.columns import MOST_BYTES, Column, Columns, RecordRows, rows_of
-from kafka_ferry.transform.evaluator import MOST_READS, Evaluated, Evaluator, Reads, TransformFailed
+from kafka_ferry.transform.evaluator import (
+    MOST_READS,
+    Decimals,
+    Evaluated,
+    Evaluator,
+    Reads,
+    TransformFailed,
+)
 from kafka_ferry.transform.field_format import FieldFormat
 from kafka_ferry.transform.functions import (
     FunctionRule,
@@ -18,6 +25,7 @@ __all__ = [
     "Changer",
     "Column",
     "Columns",
+    "Decimals",
     "Evaluated",
     "Evaluator",
     "FieldFormat",

@@ -12,7 +12,7 @@ Promises:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from operator import not_
@@ -32,7 +32,7 @@ from kafka_ferry.batches.record_format.records import fitting_batches, runs_of, 
 from kafka_ferry.batches.rule_counts import CHANGED, FAILED, FieldCounts, RuleUse, SimilarNames
 from kafka_ferry.config.options.transform import PARTS, TransformRule
 from kafka_ferry.config.types.record_path import Part, RecordPath, read_path
-from kafka_ferry.transform.columns import MOST_BYTES, is_too_large
+from kafka_ferry.transform.columns import too_large
 from kafka_ferry.transform.evaluator import Evaluated
 from kafka_ferry.transform.field_format import FieldFormat, schema_headers
 from kafka_ferry.transform.json_fields import JsonFields, NotAnObject
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 WRAPPED: Final = "it"
 """The name of the only field of the JSON object in which a field's new value comes."""
 
-_TOO_LARGE: Final = f"it has more than {MOST_BYTES // 2**20} MiB"
 _OPENING: Final = f'{{"{WRAPPED}":'
 
 
@@ -101,6 +100,8 @@ class Changer:
     Args:
         rule: the rule.
         formats: how fields of keys and values are read and changed that are not JSON.
+        decimals: the names of the fields that are decimals in rows, also by a registry's schemas; None for the
+            rule's own.
 
     Attributes:
         steps: as of the rule.
@@ -109,12 +110,17 @@ class Changer:
     """
 
     def __init__(
-        self, rule: TransformRule, formats: Mapping[str, FieldFormat] = MappingProxyType({})
+        self,
+        rule: TransformRule,
+        formats: Mapping[str, FieldFormat] = MappingProxyType({}),
+        decimals: Mapping[Part, Collection[str]] | None = None,
     ) -> None:
-        in_json: Mapping[str, FieldFormat] = {
-            part: JsonFields(rule.decimals(part))
+        self._json: dict[str, JsonFields] = {
+            part: JsonFields(rule.decimals(part) if decimals is None else decimals[part])
             for part in PARTS
-            if rule.format_of(part) == "json"
+        }
+        in_json: Mapping[str, FieldFormat] = {
+            part: self._json[part] for part in PARTS if rule.format_of(part) == "json"
         }
         self.steps: Final = rule.steps
         self.named_headers: Final = rule.named_headers
@@ -147,6 +153,18 @@ class Changer:
                     yield RuleUse("near", f"{path}={near}"), added
         for path in self._drop:
             yield RuleUse("drop", str(path)), counts.of(path)[0]
+
+    def as_json(self, part: Part, content: bytes, record: bytes) -> bytes:
+        """A key or value with a format as rows have it; what is no JSON where it cannot be read.
+
+        Args:
+            part: which of them.
+            content: it.
+            record: the content of the whole record.
+        """
+        form = self.formats[part]
+        json = form.as_json(content, schema_headers(record, form))
+        return json if form is self._json[part] else self._json[part].as_json(json)
 
     def changed(self, content: bytes, values: Sequence[bytes | None], counts: PathCounts) -> bytes:
         """The content of a record with what the rule sets and drops.
@@ -237,7 +255,7 @@ def apply_rule(
         for record, step in zip(records, evaluated.failed, strict=False)
         if step >= 0
     }
-    errors |= {record[0]: _TOO_LARGE for record in records if is_too_large(record)}
+    errors |= {record[0]: reason for record in records if (reason := too_large(record))}
     # A record for which a step failed is left as it is.
     keep = (
         [k or r[0] in errors for k, r in zip(evaluated.keep, records, strict=True)]

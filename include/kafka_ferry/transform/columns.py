@@ -6,7 +6,7 @@ expressions use: of a million records of which half have a header, Spark evaluat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
@@ -14,16 +14,15 @@ from kafka_ferry.batches import Record
 from kafka_ferry.batches.record_format.content import (
     Header,
     encoded_headers,
+    header_count,
     headers_of,
     key_value_of,
     read_headers,
 )
-from kafka_ferry.transform.field_format import schema_headers
 
 if TYPE_CHECKING:
     from kafka_ferry.model import TopicPartition
     from kafka_ferry.transform.apply import Changer
-    from kafka_ferry.transform.field_format import FieldFormat
 
 Column = Literal[
     "topic", "partition", "offset", "timestamp", "key", "value", "headers", "header_list", "secrets"
@@ -38,6 +37,8 @@ _HEADERS: Final = frozenset[Column]({"headers", "header_list"})
 MOST_BYTES: Final = 16 * 1024 * 1024
 """The most bytes of a record that expressions see: a JVM needs several times as much, and Spark's reader of JSON takes
 few more. A producer's compressed batch of some kilobytes may have hundreds of mebibytes in one record."""
+_TOO_LONG: Final = f"it has more than {MOST_BYTES // 2**20} MiB"
+_MOST_HEADERS: Final = 100_000
 # Those that differ from record to record.
 _OWN: Final = frozenset[Column]({"offset", "timestamp", "key", "value"})
 
@@ -106,34 +107,39 @@ class RecordRows:
         self.offsets += [record[0] for record in records]
         self.timestamps += [record[1] for record in records]
         self.headers += headers
-        self._add_keys_and_values(records, columns, changer.formats)
+        self._add_keys_and_values(records, columns, changer)
 
     def _add_keys_and_values(
-        self,
-        records: Sequence[Record],
-        columns: frozenset[Column],
-        formats: Mapping[str, FieldFormat],
+        self, records: Sequence[Record], columns: frozenset[Column], changer: Changer
     ) -> None:
         has_key, has_value = "key" in columns, "value" in columns
         if not (has_key or has_value):
             self.keys += [None] * len(records)
             self.values += [None] * len(records)
             return
-        key_format, value_format = formats.get("key"), formats.get("value")
+        reads_key = has_key and "key" in changer.formats
+        reads_value = has_value and "value" in changer.formats
         for record in records:
             content = record[3]
-            key, value = (None, None) if is_too_large(record) else key_value_of(content)
-            if key_format and key is not None and has_key:
-                key = key_format.as_json(key, schema_headers(content, key_format))
-            if value_format and value is not None and has_value:
-                value = value_format.as_json(value, schema_headers(content, value_format))
+            key, value = (None, None) if too_large(record) else key_value_of(content)
+            if reads_key and key is not None:
+                key = changer.as_json("key", key, content)
+            if reads_value and value is not None:
+                value = changer.as_json("value", value, content)
             self.keys.append(key if has_key else None)
             self.values.append(value if has_value else None)
 
 
-def is_too_large(record: Record) -> bool:
-    """Whether expressions see nothing of a record, so that no rule is applied to it."""
-    return len(record[3]) > MOST_BYTES
+def too_large(record: Record) -> str:
+    """Why expressions see nothing of a record, so that no rule is applied to it; "" if they do.
+
+    A header may have two bytes, and takes several hundred in memory.
+    """
+    if len(record[3]) > MOST_BYTES:
+        return _TOO_LONG
+    if len(record[3]) > 2 * _MOST_HEADERS and header_count(record[3]) > _MOST_HEADERS:
+        return f"it has more than {_MOST_HEADERS:,} headers"
+    return ""
 
 
 def rows_of(
@@ -179,7 +185,7 @@ def _alike(
 
 def _headers_seen(record: Record) -> bytes:
     """The headers of a record as they are encoded; none of one that is too large."""
-    return _NO_HEADERS if is_too_large(record) else headers_of(record[3])
+    return _NO_HEADERS if too_large(record) else headers_of(record[3])
 
 
 def _headers(encoded: bytes, wanted: frozenset[str] | None) -> tuple[Header, ...]:

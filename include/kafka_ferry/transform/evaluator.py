@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kafka_ferry.batches.rule_counts import RuleUse
+from kafka_ferry.config.types.record_path import Part
 from kafka_ferry.errors import FerryError
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ class TransformFailed(FerryError):
 
 
 Values = Sequence["bytes | None"]
+Decimals = Sequence[Mapping[Part, Sequence[str]]]
+"""For each rule of a flow, the names of the fields of keys and of values that are decimals, or have some in them."""
 Reads = Sequence[Sequence[RuleUse]]
 """For each rule of a flow, the fields and headers that its expressions read by name: at most ``MOST_READS``."""
 MOST_READS: Final = 63
@@ -88,6 +91,10 @@ class Evaluator(Protocol):
     @property
     def columns(self) -> Columns:
         """For each rule of the flow, the columns that its expressions use; in its rows, others may be empty."""
+
+    @property
+    def decimals(self) -> Decimals:
+        """For each rule of the flow, the names of the fields that are decimals in its rows."""
 
     @property
     def reads(self) -> Reads:

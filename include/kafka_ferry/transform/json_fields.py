@@ -19,6 +19,7 @@ from typing import Any, Final
 from kafka_ferry.batches.record_format.content import Header
 from kafka_ferry.batches.rule_counts import FieldCounts
 from kafka_ferry.config.types.problems import nearest
+from kafka_ferry.transform.columns import MOST_BYTES
 
 Changes = Mapping[str, "str | Changes | None"]
 """By name, what a member becomes: a JSON text, nothing (None), or what changes within it."""
@@ -71,8 +72,11 @@ class JsonFields:
     def as_json(self, content: bytes, _: Sequence[Header] = ()) -> bytes:
         """The content itself, if it is text in UTF-8: bytes that are not would be read as other characters.
 
-        Nor is it passed on with a decimal that has a far exponent, or very many digits.
+        Nor is it passed on with a decimal that has a far exponent, or very many digits; or if it is longer than a
+        record whose fields it has may be, since few bytes of it took many characters.
         """
+        if len(content) > MOST_BYTES:
+            return _NO_JSON
         if self._decimals and _MAY_BE_FAR.search(content) and self._has_far_decimal(content):
             return _NO_JSON
         if content.isascii():

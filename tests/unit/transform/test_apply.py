@@ -21,7 +21,14 @@ from kafka_ferry.batches.record_format.content import Header
 from kafka_ferry.batches.rule_counts import FieldCounts, RuleUse
 from kafka_ferry.config.options.transform import TransformRule
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.transform import Changer, Evaluated, TransformedBatch, apply_rule, rows_of
+from kafka_ferry.transform import (
+    MOST_BYTES,
+    Changer,
+    Evaluated,
+    TransformedBatch,
+    apply_rule,
+    rows_of,
+)
 from tests.support.records.batches import Record, a_batch, consumed
 
 KEPT, LEFT_OUT = True, False
@@ -67,6 +74,21 @@ def test_no_rule_is_applied_to_a_record_that_is_too_large(monkeypatch: pytest.Mo
     assert found.errors == {11: "it has more than 16 MiB"}
     (left,) = found.converted
     assert left.runs == ((11, 1),)
+
+
+def test_no_rule_is_applied_to_a_record_of_very_many_headers() -> None:
+    flood = Record(value=b"v", headers=[("", b"")] * 100_001)
+    converted = a_converted([Record(value=b"v", headers=[("", b"")] * 100_000), flood])
+    records = records_of(converted)
+    changer = a_changer(set={"headers['a']": "'b'"})
+
+    rows = rows_of([(0, TopicPartition("t", 0), records, changer)], [frozenset({"header_list"})])
+    found = apply_rule(
+        converted, records, Evaluated([True] * 2, [], [(b"b",)] * 2), changer, TopicLimits()
+    )
+
+    assert [len(headers) for headers in rows.headers] == [100_000, 0]
+    assert found.errors == {11: "it has more than 100,000 headers"}
 
 
 def test_every_offset_is_accounted_for() -> None:
@@ -287,6 +309,19 @@ def test_fields_in_another_format_are_seen_as_json_and_changed_by_it() -> None:
     assert (rows.keys, rows.values) == ([b"k"] * 4, [b"ba", None, b"nekorb", b"cd"])
     assert found.errors == {12: "its value: it is broken"}
     assert [content_of(it) for it in found.converted] == [[b"ba", None, b"broken", b"dc"]]
+
+
+def test_what_another_format_gives_for_a_decimal_takes_no_time_either() -> None:
+    """A schema of the producer's own may have a text, or very many parts, where the newest one has a decimal."""
+    rule = TransformRule.model_validate(
+        {"topics": ["t"], "format": {"value": "json"}, "where": "value.a > 1"}
+    )
+    changer = Changer(rule, {"value": Reversed()}, {"key": [], "value": ["a"]})
+    texts = [b'{"a":"1e-99999"}', b'{"a":"1.5"}', b'{"b":"1e-99999"}', b"1" * (MOST_BYTES + 1)]
+
+    seen = [changer.as_json("value", text[::-1], b"") for text in texts]
+
+    assert seen == [b"\xff", texts[1], texts[2], b"\xff"]
 
 
 def content_of(converted: ConvertedBatch) -> list[bytes | None]:

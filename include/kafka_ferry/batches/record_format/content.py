@@ -121,6 +121,15 @@ def read_headers(encoded: bytes) -> tuple[Header, ...]:
     return tuple(headers)
 
 
+def header_count(content: bytes) -> int:
+    """How many headers a record says that it has.
+
+    Raises:
+        MalformedBatch: if it does not tell.
+    """
+    return decode_varint(content, _headers_at(content))[0]
+
+
 def _headers_at(content: bytes) -> int:
     length, at = decode_varint(content, 0)
     length, at = decode_varint(content, at + max(length, 0))

@@ -60,14 +60,18 @@ Formats = Callable[[TransformRule], Mapping[str, FieldFormat]]
 """How the fields of a rule's keys and values are read that are not JSON."""
 
 
-def rules_of(flow: Flow, ranges: Iterable[Range], formats: Formats) -> dict[str, NumberedRule]:
+def rules_of(
+    flow: Flow, ranges: Iterable[Range], formats: Formats, evaluator: Evaluator | None
+) -> dict[str, NumberedRule]:
     """The rules in Spark SQL for the topics of ``ranges``, by topic; without those that have none."""
     rules = {topic: flow.transform_of(topic) for topic in {range_.topic for range_ in ranges}}
-    return {
-        topic: NumberedRule(flow.transform.index(rule), Changer(rule, formats(rule)))
-        for topic, rule in rules.items()
-        if rule and not rule.function
-    }
+    numbered: dict[str, NumberedRule] = {}
+    for topic, rule in rules.items():
+        if rule and not rule.function:
+            number = flow.transform.index(rule)
+            decimals = evaluator.decimals[number] if evaluator else None
+            numbered[topic] = NumberedRule(number, Changer(rule, formats(rule), decimals))
+    return numbered
 
 
 @dataclass(slots=True)

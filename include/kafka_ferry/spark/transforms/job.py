@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_ferry.config import Flow
-    from kafka_ferry.transform import Columns, Evaluator, Reads
+    from kafka_ferry.transform import Columns, Decimals, Evaluator, Reads
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -48,11 +48,11 @@ def run_by_rules(
 
     session = rules_session(spark)
     query = RulesQuery(session, with_registry_types(flow))
-    columns, reads = query.columns, query.reads
+    columns, decimals, reads = query.columns, query.decimals, query.reads
     pack, name = envelope(flow), uuid.uuid4().hex
 
     def task(results: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield outcomes_batch(_results(results, pack, name, columns, reads, work))
+        yield outcomes_batch(_results(results, pack, name, columns, decimals, reads, work))
 
     one_each = session.range(0, len(items), 1, len(items))
     rows = one_each.mapInArrow(feed(list(items), name), _ddl(columns))
@@ -65,6 +65,7 @@ def _results(
     pack: bytes,
     name: str,
     columns: Columns,
+    decimals: Decimals,
     reads: Reads,
     work: WorkByRules[_Item, _Result],
 ) -> list[_Result]:
@@ -73,7 +74,7 @@ def _results(
     flow = open_envelope(pack)
     # A worker's traceback is printed by its executor.
     secrets = dict(flow.transform_secrets)
-    with mask_errors(), Relay(results, name, columns, reads, secrets) as relay:
+    with mask_errors(), Relay(results, name, columns, decimals, reads, secrets) as relay:
         return work(flow, relay.item, relay)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from kafka_ferry.config.options.transform import PARTS
 from kafka_ferry.schemas.fields.rule_types import with_registry_types
 from kafka_ferry.spark.security.flow_key import without_key
 from kafka_ferry.spark.transforms.arrow_rows import ROWS, ROWS_AT_A_TIME
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafka_ferry.config import Flow
-    from kafka_ferry.transform import Columns, Reads
+    from kafka_ferry.transform import Columns, Decimals, Reads
 
 _SETTINGS: Final = {
     "spark.sql.ansi.enabled": "true",
@@ -71,6 +72,7 @@ class RulesQuery:
 
     Attributes:
         columns: for each rule, the columns that its expressions use.
+        decimals: for each rule, the names of the fields that are decimals in rows.
         reads: for each rule, the fields and headers that they read by name.
 
     Raises:
@@ -81,6 +83,9 @@ class RulesQuery:
         self._rules = [RulePlan(spark, flow, number) for number in range(len(flow.transform))]
         nothing = _internal(spark.sql(_no_rows()))
         self.columns: Columns = [rule.checked_columns(nothing) for rule in self._rules]
+        self.decimals: Decimals = [
+            {part: rule.decimals(part) for part in PARTS} for rule in flow.transform
+        ]
         self.reads: Reads = [rule.reads for rule in self._rules]
 
     def with_results(self, rows: DataFrame) -> DataFrame:

@@ -33,7 +33,14 @@ import pyarrow as pa
 
 from kafka_ferry.spark.security.private_sockets import is_own_process, is_private, short_folder
 from kafka_ferry.spark.transforms.arrow_rows import evaluation, fillers, record_batches, schema_of
-from kafka_ferry.transform import Columns, Evaluated, Reads, RecordRows, TransformFailed
+from kafka_ferry.transform import (
+    Columns,
+    Decimals,
+    Evaluated,
+    Reads,
+    RecordRows,
+    TransformFailed,
+)
 
 _OUTCOMES: Final = pa.schema([("outcomes", pa.binary())])
 _CONNECT_S: Final = 120.0
@@ -71,6 +78,7 @@ class Relay:
         results: the task's input, which the expressions' results come from.
         name: of the job, as ``feed`` has it.
         columns: the columns that the rules' expressions use.
+        decimals: the fields that are decimals in rows.
         reads: what they read by name.
         secrets: their secrets, by name.
 
@@ -83,10 +91,11 @@ class Relay:
         results: Iterator[pa.RecordBatch],
         name: str,
         columns: Columns,
+        decimals: Decimals,
         reads: Reads,
         secrets: Mapping[str, str],
     ) -> None:
-        self.columns, self.reads = columns, reads
+        self.columns, self.decimals, self.reads = columns, decimals, reads
         self._schema = schema_of(columns)
         self._fillers = fillers(self._schema)
         self._secrets = list(secrets.items())

@@ -268,9 +268,7 @@ class RulePlan:
             if self._rule.format_of(part) == "string":
                 yield part, attempt(self._spark, sf.validate_utf8(text))
                 continue
-            options = {"mode": "FAILFAST"}
-            if self._rule.format_of(part) == "json":
-                options |= _TIMESTAMPS
+            options = {"mode": "FAILFAST", **_TIMESTAMPS}
             # FieldFormat.as_json has seen to it that it is UTF-8, many times as fast.
             if schema := self._json_schema(part):
                 yield part, attempt(self._spark, sf.from_json(text, schema, options))

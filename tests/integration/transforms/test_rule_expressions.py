@@ -262,6 +262,8 @@ def test_a_format_that_no_expression_reads_changes_nothing(
         ("cast(from_xml(topic, 'a array<decimal(9,0)>').a[0] as string)", "cast(text as decimal)"),
         ("cast(variant_get(parse_json(topic), '$', 'boolean') as string)", "cast(text as boolean)"),
         ("cast(cast(split(topic, ',') as array<float>)[0] as string)", "cast(text as float)"),
+        ("cast(topic like any ('a%', '%a%b') as string)", "write a LIKE for each"),
+        ("cast(topic not like all ('%a%_b%') as string)", "write a LIKE for each"),
     ],
 )
 def test_what_may_give_something_else_the_next_time_or_take_hours_is_refused_by_name(
@@ -304,6 +306,55 @@ def test_a_text_that_takes_hours_to_become_a_number_fails_at_once(
     ]
     assert [row.failed for row in got] == [-1, -1, *[1] * len(slow)]
     assert bytes(got[-1].results[1]) == b"-1.0"
+
+
+def test_a_pattern_of_several_parts_takes_no_time_and_finds_what_spark_s_own_finds(
+    pair: Pair, spark: SparkSource
+) -> None:
+    """Spark looks for each part after each place of the one before: of a text of some KiB, for minutes."""
+    texts = [
+        "",
+        "ab",
+        "aXbYc",
+        "a\nb\nc",
+        "a%b_c",
+        "éaéb",
+        "a.b*c",
+        "\\a\\b",
+        "A%B",
+        "cab",
+        "😀a😀b",
+    ]
+    patterns = [
+        "%a%b%",
+        "a%b%c%",
+        "%a%b",
+        "%a_b%c%",
+        r"a\%b%\_%c",
+        r"%\\%b%b",
+        "%.%*%",
+        "%é_%b",
+        "_%_%_",
+    ]
+    written = [(kind, it.replace("\\", "\\\\")) for it in patterns for kind in ("like", "ilike")]
+    slow = "value like '%test%internal%only%' or exists(array(value), x -> x ilike '%TEST%it%')"
+    columns = [f"cast(value {kind} '{pattern}' as string)" for kind, pattern in written]
+    headers = {f"headers['h{place}']": text for place, text in enumerate(columns)}
+    rule = {"format": {"value": "string"}, "where": f"not ({slow})", "set": headers}
+    flow = pair.flow(["orders"], transform=[{"topics": ["orders"], **rule}])
+    session = rules_session(spark())
+    values = [*(text.encode() for text in texts), b"test internal " * 20_000]
+    columns_of = {"rule": pa.array([0] * len(values), pa.int32()), "value": pa.array(values)}
+    rows = pa.table(
+        [columns_of.get(it.name, pa.nulls(len(values), it.type)) for it in ROWS], schema=ROWS
+    )
+
+    got = RulesQuery(session, flow).with_results(session.createDataFrame(rows)).collect()
+
+    own = session.createDataFrame([(text,) for text in texts], "value string").selectExpr(*columns)
+    wanted = [[it.encode() for it in row] for row in own.collect()]
+    assert [[bytes(it) for it in row.results] for row in got[:-1]] == wanted
+    assert (got[-1].keep, got[-1].failed) == (True, -1)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_ferry.batches.rule_counts import RuleVerb
 from kafka_ferry.config.options.transform import PARTS, with_secrets
 from kafka_ferry.config.types.record_path import RecordPath
+from kafka_ferry.spark.transforms.like_patterns import lists_patterns, with_single_searches
 from kafka_ferry.spark.transforms.repeatable import (
     names_class,
     names_schema_file,
@@ -183,7 +184,7 @@ def resolve(
     if plan.expressions().size() > len(expressions):
         raise ValueError("must be one expression: use struct(*)")
     made = [plan.expressions().apply(place) for place in range(len(expressions))]
-    near = [without_slow_texts(jvm, tree) for tree in made]
+    near = [without_slow_texts(jvm, with_single_searches(jvm, tree)) for tree in made]
     to_column = jvm.org.apache.spark.sql.classic.ExpressionUtils.column
     if any(one is not other for one, other in zip(made, near, strict=True)):
         plan = rows.select(*map(Column, map(to_column, near)))._jdf.queryExecution().analyzed()
@@ -208,7 +209,7 @@ def repeatable(
     if not resolved.tree.deterministic() or resolved.tree.containsPattern(patterns.CURRENT_LIKE()):
         raise ValueError(f"depends on chance, the time, the user or the session{_AGAIN}")
     plain = resolved.plain(spark)
-    if problem := reads_slow_text(plain):
+    if problem := reads_slow_text(plain) or lists_patterns(plain):
         raise ValueError(problem)
     if problem := not_repeatable(expression.text, expression.tree, plain):
         raise ValueError(f"{problem}{_AGAIN}")

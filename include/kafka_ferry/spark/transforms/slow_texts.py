@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kafka_ferry.spark.transforms.trees import Node, Tree
+from kafka_ferry.spark.transforms.trees import Node, Tree, with_child
 
 _FAR: Final = r"[eE][-+]?\p{Nd}{4}|(?s:.{1000})"
 _NOT_ASCII: Final = r"[^\x00-\x7f]"
@@ -58,7 +58,7 @@ def without_slow_texts(jvm: Any, root: Any) -> Any:
         if slow and _type_of_child(Tree(root), node).startswith("string"):
             text = Tree(root).at(node).child()
             literals = (to_expression(sf.lit(value)._jc) for value in (slow, _NOTHING, 1))
-            root = _with_child(jvm, root, (*node.path, 0), replace(text, *literals))
+            root = with_child(jvm, root, (*node.path, 0), replace(text, *literals))
     return root
 
 
@@ -80,13 +80,3 @@ def reads_slow_text(tree: Tree) -> str:
 
 def _type_of_child(tree: Tree, node: Node) -> str:
     return str(tree.at(node).child().dataType().simpleString())
-
-
-def _with_child(jvm: Any, root: Any, path: tuple[int, ...], child: Any) -> Any:
-    """A tree with another child at a path."""
-    if not path:
-        return child
-    place, *below = path
-    children = [root.children().apply(at) for at in range(root.children().size())]
-    children[place] = _with_child(jvm, children[place], tuple(below), child)
-    return root.withNewChildren(jvm.PythonUtils.toSeq(children))

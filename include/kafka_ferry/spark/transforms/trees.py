@@ -70,6 +70,16 @@ class Tree:
         return next((candidate for candidate in self.nodes if candidate.path == path), None)
 
 
+def with_child(jvm: Any, root: Any, path: tuple[int, ...], child: Any) -> Any:
+    """A tree of Catalyst's with another child at a path."""
+    if not path:
+        return child
+    place, *below = path
+    children = [root.children().apply(at) for at in range(root.children().size())]
+    children[place] = with_child(jvm, children[place], tuple(below), child)
+    return root.withNewChildren(jvm.PythonUtils.toSeq(children))
+
+
 def _nodes(rest: Iterator[dict[str, Any]], path: tuple[int, ...], parent: str) -> Iterator[Node]:
     fields = next(rest)
     kind = str(fields["class"]).rpartition(".")[2]

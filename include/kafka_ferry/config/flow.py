@@ -197,8 +197,8 @@ class Flow(
                 f"{chosen}.exclude", f"leaves out all that {chosen} names: {', '.join(names[:3])}"
             )
             for chosen, names, exclude, selects in (
-                ("topics", self.topics, self.topics_exclude, self.topic_filter),
-                ("groups", self.groups, self.groups_exclude, self.group_filter),
+                ("topics", self.topics, frozenset(self.topics_exclude), self.topic_filter),
+                ("groups", self.groups, frozenset(self.groups_exclude), self.group_filter),
             )
             if names and all(_is_excluded(name, exclude, selects) for name in names)
         ]
@@ -300,7 +300,7 @@ class Flow(
         return at_home(f"{self.transform_functions}/{module.replace('.', '/')}.py", self.file)
 
 
-def _is_excluded(pattern: str, exclude: tuple[str, ...], selects: NameFilter) -> bool:
+def _is_excluded(pattern: str, exclude: frozenset[str], selects: NameFilter) -> bool:
     """Whether a pattern can be seen to select nothing: only of names and of the same patterns is that known."""
     if pattern in exclude or ".*" in exclude:
         return True

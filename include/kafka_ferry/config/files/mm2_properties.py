@@ -49,6 +49,8 @@ from kafka_ferry.config.types.values import read_truth
 _ALIASES: Final = "List the clusters' aliases, with commas between them: primary, backup."
 # Each takes some 20 ms to read, and Airflow gives up a file of DAGs after 50 s.
 _MOST_FLOWS: Final = 500
+# Of all flows together: each reads the values that they share, and its opposite flow reads the file again.
+_MOST_READ: Final = 32 * 1024 * 1024
 _MOST_CLUSTERS: Final = 500
 # Airflow takes back former ones of all flows at once, and PostgreSQL no more than 7,600: no flow is stored then.
 _MOST_ASSETS: Final = 1_000
@@ -121,8 +123,7 @@ def parse_flows(
     pairs = [pair for pair in permutations(aliases, 2) if not targets or pair[1] in targets]
     pairs = [pair for pair in pairs if reader.is_enabled(*pair)]
     matching = [pair for pair in pairs if name in names_of(*pair)]
-    if len(pairs) > _MOST_FLOWS:
-        reason = f"enables {len(pairs):,} flows, and a file may have {_MOST_FLOWS}"
+    if reason := _too_many(len(pairs), len(content)):
         raise config_error(file, Problem(WHOLE_FILE, reason, "Divide it into several files."))
     flows = [reader.flow(*pair) for pair in matching or pairs]
     assets = sum(len(flow.schedule_assets) for flow in flows if flow)
@@ -132,6 +133,15 @@ def parse_flows(
     if problems:
         raise config_error(file, *problems)
     return tuple(flow for flow in flows if flow)
+
+
+def _too_many(flows: int, size: int) -> str:
+    """Why a file may not have so many flows; "" where it may."""
+    if flows > _MOST_FLOWS:
+        return f"enables {flows:,} flows, and a file may have {_MOST_FLOWS}"
+    if flows > 1 and size * flows > _MOST_READ:
+        return f"has {size:,} bytes, and with {flows} flows may have {_MOST_READ // flows:,}"
+    return ""
 
 
 def _explain_blank(problem: Problem, raw: Mapping[str, str]) -> Problem:

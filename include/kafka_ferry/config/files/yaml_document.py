@@ -1,13 +1,13 @@
 """Text in YAML as plain values; every problem names its place.
 
 A file is read in three steps, so that no file can crash its reader: its events show how deep it nests and how many
-values it has, its nodes how many these are with aliases expanded, and only then its values are built.
+values it has, its nodes how many and how long these are with aliases expanded, and only then its values are built.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import regex
 import yaml
@@ -16,6 +16,8 @@ from kafka_ferry.config.types.problems import WHOLE_FILE, Problem, no_text
 
 _DEEPEST: Final = 50
 _MOST_VALUES: Final = 200_000
+# Each value is looked at with the keys above it: of all together.
+_MOST_CHARACTERS: Final = 64 * 1024 * 1024
 # PyYAML's own reader, in Python, takes a second for 100 KB.
 _MOST_READ_AGAIN: Final = 200_000
 _MOST_DIGITS: Final = 20
@@ -123,7 +125,7 @@ def _read_with(kind: Any, text: str) -> Any:
         node = loader.get_single_node()
         if node is None:
             return None
-        _values_below(node, {})
+        _size_of(node, {})
         for path, scalar in _scalars(node, ""):
             if problem := no_text(path or WHOLE_FILE, scalar.value):
                 raise NoDocument(problem)
@@ -153,29 +155,49 @@ def _refuse_sizes(kind: Any, text: str) -> None:
             depth -= 1
 
 
-def _values_below(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many values a node has with aliases expanded; refuses duplicate keys and recursion."""
+class _Size(NamedTuple):
+    """How large what a node holds is, with aliases expanded.
+
+    Attributes:
+        values: how many.
+        characters: of all, each with the keys on the way to it.
+    """
+
+    values: int
+    characters: int
+
+
+def _size_of(node: yaml.Node, known: dict[int, _Size | None]) -> _Size:
+    """The size of a node; refuses one that is too large, duplicate keys and recursion."""
     if isinstance(node, yaml.ScalarNode):
-        return 1
-    if (known_count := known.get(id(node))) is not None:
-        if not known_count:
+        return _Size(1, len(node.value))
+    if id(node) in known:
+        if (known_size := known[id(node)]) is None:
             problem = Problem(f"line {node.start_mark.line + 1}", "contains itself, by an alias")
             raise NoDocument(problem)
-        return known_count
-    known[id(node)] = 0
-    count = 1
+        return known_size
+    known[id(node)] = None
+    values, characters = 1, 0
     if isinstance(node, yaml.MappingNode):
         _refuse_twins(node)
-        count += sum(
-            _values_below(key, known) + _values_below(value, known) for key, value in node.value
-        )
+        for key, value in node.value:
+            of_key, of_value = _size_of(key, known), _size_of(value, known)
+            values += of_key.values + of_value.values
+            characters += of_key.characters * (1 + of_value.values) + of_value.characters
     else:
-        count += sum(_values_below(item, known) for item in node.value)
-    if count > _MOST_VALUES:
-        reason = f"comes to more than {_MOST_VALUES:,} values, with aliases followed"
-        raise NoDocument(Problem(f"line {node.start_mark.line + 1}", reason))
-    known[id(node)] = count
-    return count
+        for item in node.value:
+            of_item = _size_of(item, known)
+            values += of_item.values
+            characters += of_item.characters
+    for count, most, what in (
+        (values, _MOST_VALUES, "values, with aliases followed"),
+        (characters, _MOST_CHARACTERS, "characters, with aliases and the keys above each value"),
+    ):
+        if count > most:
+            reason = f"comes to more than {most:,} {what}"
+            raise NoDocument(Problem(f"line {node.start_mark.line + 1}", reason))
+    size = known[id(node)] = _Size(values, characters)
+    return size
 
 
 def _refuse_twins(node: yaml.MappingNode) -> None:

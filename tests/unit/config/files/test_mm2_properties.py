@@ -450,6 +450,13 @@ def test_a_wrong_value_is_reported_under_the_key_that_holds_it(
             "schedule.assets",
             "names 1,740 in all flows, and a file may name 1,000",
         ),
+        # Each flow checks the topics that all of them have, and is read again for its opposite flow.
+        (
+            "\n".join(f"c{n}->c0.enabled = true" for n in range(1, 30))
+            + f"\ntopics = {','.join(f'topic-{n:06}' for n in range(100_000))}",
+            "file",
+            "has 1,301,758 bytes, and with 29 flows may have 1,157,049",
+        ),
     ],
 )
 def test_a_file_of_too_much_is_refused(tmp_path: Path, start: str, key: str, reason: str) -> None:

@@ -1,3 +1,4 @@
+import time
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,13 @@ target: {<<: *base, alias: b, bootstrap.servers: "b:1"}
         (f"topics: {'[' * 100_000}", "line 7", "nests more than 50 levels deep"),
         (f"topics: {'{a: ' * 3_000}", "line 7", "nests more than 50 levels deep"),
         (LAUGHS, "line 12", "comes to more than 200,000 values"),
+        # Each value has its keys before it where one looks for what is wrong: 190 GB for a key of a megabyte.
+        (f"? {'k' * 100_000}\n: [{'1,' * 1_000}]", "line 1", "more than 67,108,864 characters"),
+        (
+            f"topics: [&a {'a' * 1_000_000}{', *a' * 70}]",
+            "line 7",
+            "more than 67,108,864 characters",
+        ),
         # Nodes of eight million values would take 5 GB, and a text of two megabytes Python's own reader 20 s.
         (f"topics: [{'a,' * 8_000_000}]", "file", "has more than 200,000 values"),
         (f"topics: [{'a' * 2_000_000}, }}", "line 7", "is not valid YAML"),
@@ -174,6 +182,15 @@ def test_an_error_names_key_and_reason(tmp_path: Path, more: str, key: str, reas
     error = refused(yaml_file(tmp_path, more))
     assert error.key == key
     assert reason in str(error)
+
+
+def test_to_leave_out_many_names_takes_no_square_of_their_number(tmp_path: Path) -> None:
+    began = time.process_time()
+    error = refused(
+        yaml_file(tmp_path, f"topics: {'b,' * 30_000}\ntopics.exclude: {'a,' * 30_000}b")
+    )
+    assert "leaves out all that topics names" in str(error)
+    assert time.process_time() - began < 4
 
 
 @pytest.mark.parametrize(

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
 from kafka_ferry.config import Cluster, Flow
+from kafka_ferry.printable import one_line
+
+_MOST_PATTERNS: Final = 100
+_TICKS: Final = re.compile("`+")
 
 _TEXT = """\
-Copies {topics} of the cluster **{source.alias}** (`{from_}`) to the cluster
-**{target.alias}** (`{to}`), exactly once, and proves that the copy is complete.
+Copies {topics} of the cluster **{source.alias}** ({from_}) to the cluster
+**{target.alias}** ({to}), exactly once, and proves that the copy is complete.
 
 | | |
 | --- | --- |
-| flow | `{flow.name}` in `{flow.file}` |
+| flow | `{flow.name}` in {file} |
 | left out | {excluded} |
 | names on the target | {naming} |
 | timetable | {when} |
 | deadline | {deadline} |
 | approval | {approval} |
-| reports | `{folder}/runs/<run>/report.html`, one a run |
-| Data Docs | `{folder}/data_docs/index.html` |
+| reports | {reports}, one a run |
+| Data Docs | {data_docs} |
 
 **plan** says what the run copies, what it does not copy, and why. **sync_topics** creates what the
 target lacks. **mirror** copies. **verify** reads the copy back and reconciles it with the source,
@@ -39,20 +45,23 @@ _APPROVALS = {
 
 def describe(flow: Flow) -> str:
     """The DAG's documentation in Markdown; of the clusters' properties only their brokers."""
+    folder = f"{flow.state_path.rstrip('/')}/{flow.slug}"
     return _TEXT.format(
         flow=flow,
         source=flow.source,
         target=flow.target,
         topics=_patterns(flow.topics),
         excluded=_patterns(flow.topics_exclude),
-        from_=_brokers(flow.source),
-        to=_brokers(flow.target),
+        from_=_code(_brokers(flow.source)),
+        to=_code(_brokers(flow.target)),
+        file=_code(flow.file),
         naming=_naming_text(flow),
         when=_when(flow),
         deadline=_deadline(flow),
         assets=_assets(flow),
         approval=_APPROVALS[flow.approval],
-        folder=f"{flow.state_path.rstrip('/')}/{flow.slug}",
+        reports=_code(f"{folder}/runs/<run>/report.html"),
+        data_docs=_code(f"{folder}/data_docs/index.html"),
         ignored="".join(_ignored_keys(flow)),
     )
 
@@ -63,7 +72,7 @@ def tags_of(flow: Flow, kind: str) -> list[str]:
 
 
 def _when(flow: Flow) -> str:
-    waits = ", ".join(f"`{asset}`" for asset in flow.schedule_assets).replace("|", "\\|")
+    waits = ", ".join(map(_code, flow.schedule_assets))
     trigger = f"when {flow.schedule_assets_when} of {waits} were updated" if waits else ""
     if flow.schedule_interval:
         trigger = f"every `{flow.schedule}`" + (f", or {trigger}" if trigger else "")
@@ -91,7 +100,7 @@ def _ignored_keys(flow: Flow) -> Iterator[str]:
     """The keys of the file that have no effect, if there are any."""
     if flow.ignored:
         yield "\nIn the file, but without effect here:\n\n"
-    yield from (f"- `{key}`: {why}\n" for key, why in flow.ignored)
+    yield from (f"- {_code(key)}: {one_line(why)}\n" for key, why in flow.ignored)
 
 
 def _brokers(cluster: Cluster) -> str:
@@ -100,8 +109,16 @@ def _brokers(cluster: Cluster) -> str:
 
 
 def _patterns(patterns: tuple[str, ...]) -> str:
-    # A bar would end the table cell.
-    return ", ".join(f"`{pattern}`" for pattern in patterns).replace("|", "\\|") or "nothing"
+    more = len(patterns) - _MOST_PATTERNS
+    shown = ", ".join(map(_code, patterns[:_MOST_PATTERNS])) or "nothing"
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def _code(text: str) -> str:
+    """A text of the flow's file as code in Markdown: nothing in it is markup, or ends the table's cell."""
+    text = one_line(text).replace("|", "\\|")
+    ticks = "`" * (1 + max(map(len, _TICKS.findall(text)), default=0))
+    return f"{ticks} {text} {ticks}" if "`" in text else f"`{text}`"
 
 
 def _naming_text(flow: Flow) -> str:

@@ -61,6 +61,13 @@ def test_a_pattern_does_not_end_the_cell_of_the_table() -> None:
     assert row("left out", topics_exclude=[]) == "nothing"
 
 
+def test_no_text_of_the_file_is_markup_or_longer_than_people_read() -> None:
+    told = row("timetable", schedule=None, schedule_assets=["a`\n\n# ok [b](https://c)"])
+    assert told == r"when all of `` a`\n\n# ok [b](https://c) `` were updated"
+    assert row("left out", topics_exclude=["``a``"]) == "``` ``a`` ```"
+    assert row("left out", topics_exclude=["a"] * 102).endswith(", `a` and 2 more")
+
+
 def test_a_deadline_says_since_when_it_counts() -> None:
     assert row("deadline") == "none"
     told = row("deadline", deadline=timedelta(minutes=90), deadline_from="logical-date")

@@ -66,9 +66,9 @@ def limit_answers(client: Any, seconds: float) -> None:
 
 
 def require_kind(kind: type[_T], value: object, what: str) -> _T:
-    """A value of a kind, with ``what`` it is for the error."""
+    """A value of a kind, with ``what`` it is for the error, which does not show what may be no registry's."""
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise ValueError(f"its {what} is {value!r:.80}")
+        raise ValueError(f"its {what} is of the type {type(value).__name__}")
     return value
 
 
@@ -82,7 +82,7 @@ def id_of(value: object) -> int:
 def list_of(kind: type[_T], values: object, what: str) -> list[_T]:
     """A list of values of a kind, ascending."""
     if not isinstance(values, list):
-        raise ValueError(f"the list of {what}s is {values!r:.80}")
+        raise ValueError(f"the list of {what}s is of the type {type(values).__name__}")
     return sorted(require_kind(kind, value, what) for value in values)
 
 

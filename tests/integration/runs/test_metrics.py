@@ -350,6 +350,11 @@ def test_a_receiver_that_fails_is_named_and_no_secret_is(
     )
     assert told[1].startswith(f"The metrics could not be pushed to {closed}: ")
     assert "Connection refused" in told[1]
+    for no_host in ("http://a..b", f"{closed}/\u00e9"):
+        (_, told_of) = export_to_prometheus(
+            flow_to(**options, metrics_prometheus_push_url=no_host), REPORT
+        )
+        assert told_of.startswith(f"The metrics could not be pushed to {no_host}: ")
 
     with http_receiver(status=500) as gateway:
         (_, pushed) = export_to_prometheus(

@@ -99,6 +99,9 @@ def checked_schedule(schedule: str | None) -> str | None:
                 f"must be a cron expression (five fields), one of {listed}, or a span of time such as 15 minutes, "
                 f"and not '{schedule}'{_near_schedule(schedule)}"
             )
+        if regex.search(r"\br\b", schedule, regex.IGNORECASE):
+            # For croniter it is any number, for Airflow another one whenever it asks: the flow would never run.
+            raise ValueError("has R, which is another time whenever it is read: write a number")
         _refuse_impossible_times(schedule)
     return schedule
 

@@ -115,7 +115,8 @@ def _push(flow: Flow, registry: CollectorRegistry) -> Iterator[str]:
             timeout=_TIMEOUT_S,
             handler=_handler(flow),
         )
-    except (OSError, HTTPException, FerryError) as error:
+    # Of a host's name that is none, or an address in other letters.
+    except (OSError, HTTPException, UnicodeError, FerryError) as error:
         yield _missing_text(f"the metrics could not be pushed to {url}: {_reason(error)}.")
 
 

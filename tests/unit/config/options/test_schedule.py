@@ -41,6 +41,7 @@ def test_a_schedule_may_be_a_span_of_time(given: str, interval: timedelta | None
         ("schedule", "-5 minutes", "cron expression"),
         ("schedule", "61 * * * *", "has '61' as its minute, which must be within 0-59"),
         ("schedule", "0 0 31 2 *", "is never due"),
+        ("schedule", "0 r/5 * * *", "has R, which is another time"),
         ("schedule", "*/15 * * *", "five fields.* and not '"),
         ("schedule", "\N{ARABIC-INDIC DIGIT THREE} * * * *", "cron expression"),
         ("start_date", "0001-01-01", "between 1970 and 2999"),

@@ -33,6 +33,8 @@ _HEAVIEST: Final = 100_000
 _TRANSLATED_WEIGHT: Final = 3
 # Of all patterns of a file: some seconds.
 _HEAVIEST_FILE: Final = 500_000
+# What each expression takes, however short it is, in characters.
+_EACH_WEIGHT: Final = 10
 # How many patterns a reason lists.
 _LISTED: Final = 5
 _COMMENT: Final = regex.compile(r"[#\s]")
@@ -84,7 +86,8 @@ def _spend(text: str, translated: str) -> None:
     """Raise ``PatternError`` where an expression, or all of a file together, take too long to compile."""
     left = _left.get() or [_HEAVIEST_FILE]
     weight = 1 / _NAME_WEIGHT if _NAMES_ALONE.fullmatch(text) else 1.0
-    left[0] -= weight * len(text) + max(0, len(translated) - len(text)) / _TRANSLATED_WEIGHT
+    more = max(0, len(translated) - len(text)) / _TRANSLATED_WEIGHT
+    left[0] -= _EACH_WEIGHT + weight * len(text) + more
     if left[0] < 0:
         raise PatternError(
             "the patterns take too long to compile together: shorten them, or divide their file"

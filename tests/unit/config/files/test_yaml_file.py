@@ -162,6 +162,11 @@ target: {<<: *base, alias: b, bootstrap.servers: "b:1"}
             "line 7",
             "more than 67,108,864 characters",
         ),
+        (
+            f"offsets: '{', '.join(f't{n}:auto' for n in range(50_000))}'",
+            "offsets",
+            "take too long to compile together",
+        ),
         # Nodes of eight million values would take 5 GB, and a text of two megabytes Python's own reader 20 s.
         (f"topics: [{'a,' * 8_000_000}]", "file", "has more than 200,000 values"),
         (f"topics: [{'a' * 2_000_000}, }}", "line 7", "is not valid YAML"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import Final, TypeVar
 
 import regex
@@ -236,9 +237,12 @@ class FlowViews:
         return RunFolder(self._runs, run)
 
     def _views(self) -> list[tuple[PartitionView, ...]]:
-        """From the last run of the whole flow, and from the runs of a part of it since."""
+        """From the last run of the whole flow, and from the runs of a part of it since.
+
+        By when they were planned: an older run that is published again has not looked at the partitions again.
+        """
         views: list[tuple[PartitionView, ...]] = []
-        for summary in reversed(self.history()):
+        for summary in sorted(self.history(), key=attrgetter("planned_at"), reverse=True):
             files = self._folder(summary.run).files
             rows = LARGE.load(files, REPORT_DATA, _partitions) or ()
             views.insert(0, rows)

@@ -21,6 +21,7 @@ from kafka_ferry.runs.where import where_by_ledger
 from kafka_ferry.verify.verdict import advice_on
 from kafka_ferry_airflow.page.access import dag_id_of
 from kafka_ferry_airflow.page.dag_runs import DagRunState, DagState
+from kafka_ferry_airflow.page.flow_states import newest_whole, outcome_of, state_of
 
 PLOTTED: Final = 240
 """Runs in a plot: ten days of an hourly flow."""
@@ -29,17 +30,12 @@ _LISTED: Final = 200
 
 
 def flow_answer(
-    flow: Flow,
-    dag: DagState | None,
-    missing_pool: str = "",
-    history: Sequence[RunSummary] | None = None,
+    flow: Flow, dag: DagState | None, missing_pool: str, history: Sequence[RunSummary]
 ) -> dict[str, Any]:
-    """A flow in the list of all flows; its ``history`` is read unless it is given."""
-    if history is None:
-        history = FlowViews(flow).history()
+    """A flow in the list of all flows, by the ``history`` of its runs."""
     whole = [one for one in history if one.scope.is_whole]
     last = history[-1] if history else None
-    current = whole[-1] if whole else last
+    current = newest_whole(history) or last
     return {
         "slug": flow.slug,
         "name": flow.name,
@@ -48,44 +44,13 @@ def flow_answer(
         "dag_id": dag_id_of(flow.slug),
         "dag": asdict(dag) if dag else None,
         "missing_pool": missing_pool,
-        "status": _status(last, dag),
+        "status": state_of(history, dag).state,
         "activity": dag.latest.state if dag and dag.latest and dag.latest.goes_on else None,
         "last": flat_values(last) if last else None,
         "current": flat_values(current) if current else None,
         # A backfill, or a run for one topic, does not say how far the flow's copy is proved.
         "behind": [one.lag.records_behind for one in whole[-_SPARK:]],
     }
-
-
-def _status(last: RunSummary | None, dag: DagState | None) -> str:
-    """The state of the last run that has ended, with or without a published report.
-
-    Tasks that a person has set to success prove nothing.
-    """
-    latest = _unpublished(last, dag)
-    if latest and latest.state == "failed":
-        return "failed"
-    if latest and not latest.is_dry:
-        return _outcome(None, latest)
-    return last.state if last else "never run"
-
-
-def _unpublished(last: RunSummary | None, dag: DagState | None) -> DagRunState | None:
-    """The DAG's last run, if it has ended without a report."""
-    latest = dag.latest if dag else None
-    if latest is None or latest.state not in ("failed", "success"):
-        return None
-    is_published = last and (last.run == latest.run or last.finished_at >= (latest.ended_at or 0))
-    return None if is_published else latest
-
-
-def _outcome(summary: RunSummary | None, known: DagRunState | None) -> str:
-    """What a run has shown: what it has published, or else nothing."""
-    if summary:
-        return summary.state
-    if known is None or known.state != "success":
-        return ""
-    return "dry run" if known.is_dry else "not proved"
 
 
 def no_pool(pool: str) -> str:
@@ -102,14 +67,14 @@ def details_answer(flow: Flow, dag: DagState | None, missing_pool: str = "") -> 
     topics = showing.topics()
     history = showing.history()
     is_heartbeats_topic = policy_of(flow).is_heartbeats_topic
-    last = history[-1] if history else None
-    report = showing.report(last.run) if last else None
-    latest = _unpublished(last, dag)
-    of_latest = _failure(showing, latest.run) if latest and latest.state == "failed" else []
+    state = state_of(history, dag)
+    report = showing.report(state.published.run) if state.published else None
+    ended = state.unpublished
+    of_ended = _failure(showing, ended.run) if ended and ended.state == "failed" else []
     waits = [_kind("No pool", "failed", [no_pool(missing_pool)])] if missing_pool else []
-    days = [it for it in dag.failed_backfills if it != (latest and latest.run)] if dag else []
+    days = [it for it in dag.failed_backfills if it != (ended and ended.run)] if dag else []
     undone = [_kind("Failed backfills", "failed", [*map(_of_backfill, days)])] if days else []
-    return flow_answer(flow, dag, missing_pool) | {
+    return flow_answer(flow, dag, missing_pool, history) | {
         "topics": list(flow.topics),
         "topics_exclude": list(flow.topics_exclude),
         "file": flow.file,
@@ -126,7 +91,7 @@ def details_answer(flow: Flow, dag: DagState | None, missing_pool: str = "") -> 
             "lost": sum(topic.lost for topic in topics),
         },
         "reasons": _count_left_out(showing.partitions()),
-        "attention": [*waits, *of_latest, *undone, *(attention(report) if report else ())],
+        "attention": [*waits, *of_ended, *undone, *(attention(report) if report else ())],
     }
 
 
@@ -235,7 +200,7 @@ def _run_row(run: str, known: DagRunState | None, summary: RunSummary | None) ->
         at=summary.finished_at if summary else ended or 0,
         kind=known.kind if known else "",
         state=known.state if known else "",
-        outcome=_outcome(summary, known),
+        outcome=outcome_of(summary, known),
         headline=summary.headline if summary else "",
         records=summary.copied.records if summary else None,
         heartbeats=summary.copied.heartbeats if summary else 0,
@@ -257,7 +222,7 @@ def run_answer(
     verdict = report.proof.verdict if report else None
     return {
         "dag_run": asdict(known) if known else None,
-        "outcome": _outcome(view.summary if view else None, known),
+        "outcome": outcome_of(view.summary if view else None, known),
         "tasks": list(tasks),
         "summary": flat_values(view.summary) if view and view.summary else None,
         "options": asdict(view.options) if view and view.options else None,

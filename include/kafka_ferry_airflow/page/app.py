@@ -176,16 +176,16 @@ def _flows(
         flow, state = flows[dag_id], states.get(dag_id)
         pool = pools.get(flow.slug, "")
         try:
-            rows.append(flow_answer(flow, state, pool, history=histories[dag_id]()))
+            rows.append(flow_answer(flow, state, pool, histories[dag_id]()))
         except StoreSilent as error:
             problems.append(f"{flow.file}: state.dir: {error}")
-            rows.append(flow_answer(flow, state, pool, history=()))
+            rows.append(flow_answer(flow, state, pool, ()))
         except Exception as error:
             # A state folder that is missing, or may not be read, hides no other flow.
             _LOG.exception("The files of the runs of %s cannot be read.", flow.name)
             reason = f"the files of its runs in {flow.state_path} cannot be read"
             problems.append(f"{flow.file}: state.dir: {reason} ({type(error).__name__})")
-            rows.append(flow_answer(flow, state, pool, history=()))
+            rows.append(flow_answer(flow, state, pool, ()))
     return {
         "flows": rows,
         "problems": problems if sees_problems else [],

@@ -26,6 +26,24 @@ if TYPE_CHECKING:
 _MOST_FAILED: Final = 100
 
 
+def _option(name: str) -> Any:
+    """What the form of a run says, as text; "" where it says nothing."""
+    return func.coalesce(DagRun.conf[name].as_string(), "")
+
+
+# As databases write JSON's true.
+_TRUE: Final = ("true", "1")
+_ENDED: Final[tuple[Any, ...]] = (
+    DagRun.state.in_((State.SUCCESS, State.FAILED)),
+    func.lower(_option("dry_run")).not_in(_TRUE),
+)
+_WHOLE: Final[tuple[Any, ...]] = (
+    DagRun.run_type != DagRunType.BACKFILL_JOB,
+    _option("topics").in_(("", "[]")),
+    _option("since") == "",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class DagRunState:
     """A run of a DAG; times in milliseconds since 1970.
@@ -79,6 +97,8 @@ class DagState:
         schedule: its timetable in a word or two, "" where it has none.
         next_run_at: when its next run is due, in milliseconds since 1970; None where none is.
         latest: its latest run, None if it never had one.
+        last_ended: the latest run that has ended, and was no dry run.
+        last_whole: likewise, of the runs for all that the flow copies.
         question: the oldest one that a person has to answer, None without one.
         failed_backfills: the newest runs of Airflow's backfills that have failed, the newest first: no later run does
             what they did not.
@@ -89,16 +109,17 @@ class DagState:
     schedule: str
     next_run_at: int | None
     latest: DagRunState | None
+    last_ended: DagRunState | None = None
+    last_whole: DagRunState | None = None
     question: OpenQuestion | None = None
     failed_backfills: tuple[str, ...] = ()
 
 
 def dag_states(session: Session, dag_ids: Collection[str]) -> dict[str, DagState]:
     """The DAGs among ``dag_ids`` that exist, by id."""
-    newest = select(func.max(DagRun.id)).where(DagRun.dag_id.in_(dag_ids)).group_by(DagRun.dag_id)
-    latest = {
-        row.dag_id: _run(row) for row in session.execute(_runs().where(DagRun.id.in_(newest)))
-    }
+    latest = _newest(session, dag_ids)
+    last_ended = _newest(session, dag_ids, *_ENDED)
+    last_whole = _newest(session, dag_ids, *_ENDED, *_WHOLE)
     questions = _questions(session, dag_ids)
     failed = _failed_backfills(session, dag_ids)
     dags = session.execute(
@@ -116,11 +137,22 @@ def dag_states(session: Session, dag_ids: Collection[str]) -> dict[str, DagState
             dag.timetable_summary or "",
             None if dag.is_paused else _ms(dag.next_dagrun_create_after),
             latest.get(dag.dag_id),
+            last_ended.get(dag.dag_id),
+            last_whole.get(dag.dag_id),
             questions.get(dag.dag_id),
             tuple(failed[dag.dag_id]),
         )
         for dag in dags
     }
+
+
+def _newest(
+    session: Session, dag_ids: Collection[str], *conditions: Any
+) -> dict[str, DagRunState]:
+    """By DAG, the newest run that fulfils the conditions."""
+    newest = select(func.max(DagRun.id)).where(DagRun.dag_id.in_(dag_ids), *conditions)
+    wanted = _runs().where(DagRun.id.in_(newest.group_by(DagRun.dag_id)))
+    return {row.dag_id: _run(row) for row in session.execute(wanted)}
 
 
 def missing_pools(session: Session, names: Collection[str]) -> set[str]:
@@ -226,8 +258,7 @@ def _run(row: Any) -> DagRunState:
         _ms(row.start_date),
         _ms(row.end_date),
         _ms(row.run_after),
-        # As databases write JSON's true.
-        str(row.dry_run).lower() in ("true", "1"),
+        str(row.dry_run).lower() in _TRUE,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,17 @@ def test_a_run_for_one_topic_leaves_the_others_as_they_were(flow: Flow) -> None:
     assert len(shown) == 10
     assert {run for (topic, _), run in shown.items() if topic == "payments"} == {later}
     assert later not in {run for (topic, _), run in shown.items() if topic == "orders"}
+
+
+def test_an_older_run_that_is_published_again_is_not_the_last_look_at_partitions(
+    flow: Flow,
+) -> None:
+    newest, older, *_ = write_past(flow, TWO_TOPICS)
+    again = next(one for one in FlowViews(flow).history() if one.run == older)
+    folder = RunFolder(flow_state(flow).folder("runs"), older)
+    folder.remember(replace(again, finished_at=now_ms() + 1_000))
+    assert FlowViews(flow).history()[-1].run == older
+    assert {view.run for view in FlowViews(flow).partitions()} == {newest}
 
 
 def test_what_is_published_since_is_shown_at_once(flow: Flow) -> None:

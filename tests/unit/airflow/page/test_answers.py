@@ -70,13 +70,13 @@ def test_a_flow_whose_last_run_has_no_report_says_why_it_failed(
         with suppress(FerryError), RunFolder(flow_state(flow).folder("runs"), "r").step("plan"):
             raise FerryError(error)
     latest = DagRunState("r", "failed", "manual", 1, 2, 1)
-    (kind,) = details_answer(flow, DagState("a", False, "", None, latest))["attention"]
+    (kind,) = details_answer(flow, DagState("a", False, "", None, latest, latest))["attention"]
     assert said in kind["sentences"][0]
 
 
 def test_a_failed_backfill_is_not_hidden_by_the_runs_after_it(tmp_path: Path) -> None:
     latest = DagRunState("later", "success", "backfill", 1, 2, 1)
-    dag = DagState("a", False, "", None, latest, failed_backfills=("earlier",))
+    dag = DagState("a", False, "", None, latest, latest, failed_backfills=("earlier",))
     (kind,) = details_answer(a_flow(state_dir=str(tmp_path)), dag)["attention"]
     assert (kind["title"], kind["level"]) == ("Failed backfills", "failed")
     assert "earlier has failed, and no later run copies its interval" in kind["sentences"][0]

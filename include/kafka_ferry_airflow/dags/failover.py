@@ -7,7 +7,7 @@ flow's name.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +17,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.reverse_flow import load_reverse_flow
-from kafka_ferry.errors import FerryError, GroupsFailed
+from kafka_ferry.errors import FerryError, GroupsFailed, InputError
 from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.dags.description import tags_of
 from kafka_ferry_airflow.dags.params import require_known, show_form
@@ -34,7 +34,7 @@ _GROUPS: Final = Param(
     type=["null", "array"],
     items={"type": "string"},
     title="Groups",
-    description="Only these groups, one a line; all groups if empty.",
+    description="Only these of the groups that the mirror moves, one a line; all of them if empty.",
 )
 _DRY_RUN: Final = Param(
     True,
@@ -96,7 +96,7 @@ def failover_dag(flow: Flow) -> DAG:
                 return _shown(
                     failover(
                         flow,
-                        params["groups"] or (),
+                        named_groups(flow, params),
                         dry_run=bool(params["dry_run"]),
                         source_down=bool(params["source_down"]),
                     )
@@ -125,6 +125,7 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
             """Lets nothing begin that was not asked for by the mirror's name."""
             with airflow_errors():
                 require_known(get_current_context())
+                named_groups(back, get_current_context()["params"])
             require_confirmed(flow, get_current_context()["params"])
 
         @task(trigger_rule=TriggerRule.NONE_FAILED, **FAILURE_CALLBACKS)
@@ -137,8 +138,8 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
                 log.info("Only copied: no group was moved.")
                 return {"ready": 0, "stuck": 0}
             provide_connections(flow)
-            groups = params["groups"] or ()
             with airflow_errors():
+                groups = named_groups(back, params)
                 if not params["dry_run"]:
                     return _shown(failback(flow, back, groups))
                 try:
@@ -154,6 +155,25 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
         copied >> move_groups()
     show_form(dag, _form(flow, groups=_GROUPS, copy_only=_COPY_ONLY))
     return dag
+
+
+def named_groups(flow: Flow, params: Mapping[str, Any]) -> Sequence[str]:
+    """The groups that the form names; none where it is for all.
+
+    On the command line a person may name any group. Here a user who may trigger need not be who writes the flow's file.
+
+    Raises:
+        InputError: the flow's file leaves one of them out.
+    """
+    groups: Sequence[str] = params["groups"] or ()
+    for name in groups:
+        if not flow.group_filter.matches(name):
+            raise InputError(
+                f"{flow.name} leaves the group {name!r} out, by groups and groups.exclude of its file: no group was "
+                "moved.",
+                advice="Name groups that the file chooses, or have its author add this one.",
+            )
+    return groups
 
 
 def require_confirmed(flow: Flow, params: Mapping[str, Any]) -> None:

@@ -165,3 +165,14 @@ def test_why_a_run_was_refused_is_left_for_its_page(tmp_path: Path) -> None:
         with pytest.raises(InputError):
             planned_run(run, context, save=save)
         assert left in str(run.failure("plan"))
+
+
+def test_a_failover_is_of_no_group_that_the_flows_file_leaves_out() -> None:
+    from kafka_ferry_airflow.dags.failover import named_groups
+
+    flow = a_flow(groups=("bill.*",), groups_exclude=("billing-b",))
+    for groups in (None, [], ["billing"], ["bills", "billing"]):
+        assert named_groups(flow, {"groups": groups}) == (groups or ())
+    for other in ("billing-b", "shipping", "ferry.a->b", ""):
+        with pytest.raises(InputError, match="leaves the group"):
+            named_groups(flow, {"groups": ["billing", other]})

@@ -27,14 +27,15 @@ _FINAL: Final = (PermissionError, FileNotFoundError, NotADirectoryError)
 _MIB: Final = 1024 * 1024
 _PIECE: Final = _MIB
 _LARGEST: Final = 1024 * _MIB
-_PLAIN: Final = regex.compile(r"(?!\.+\Z)[A-Za-z0-9._-]{1,100}")
+_PLAIN: Final = regex.compile(r"(?!\.+\Z)(?!.*\.(?i:jsonl?)\Z)[A-Za-z0-9._-]{1,100}")
 
 
 def folder_name(name: str) -> str:
     """A folder's name for anything that has one, such as a run: no two have the same.
 
-    A name of up to 100 letters, digits and ``._-`` stays as it is, except ``.`` and ``..``. Of any other one, the
-    name's digest follows what can stay, and a ``~``, which no plain name has.
+    A name of up to 100 letters, digits and ``._-`` stays as it is, except ``.`` and ``..``, and one as of the files
+    beside the folders (``history.jsonl``), whose place it would take. Of any other one, the name's digest follows what
+    can stay, and a ``~``, which no plain name has.
     """
     if _PLAIN.fullmatch(name):
         return name

@@ -324,6 +324,12 @@ def test_no_two_things_have_one_folder() -> None:
         assert re.fullmatch(r"[A-Za-z0-9._~-]{1,100}", name) and name.strip(".")
 
 
+@pytest.mark.parametrize("file", ["history.jsonl", "groups-seen.json", "History.JSONL", ".json"])
+def test_no_run_has_a_folder_in_the_place_of_a_file_beside_them(file: str) -> None:
+    """Whoever may trigger a run chooses its id."""
+    assert re.fullmatch(rf"{re.escape(file)}~[0-9a-f]{{16}}", folder_name(file))
+
+
 def test_a_plain_name_is_its_folders_name() -> None:
     assert folder_name("run-1.2_x") == "run-1.2_x"
 

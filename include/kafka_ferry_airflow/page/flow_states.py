@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -33,7 +33,7 @@ def state_of(history: Sequence[RunSummary], dag: DagState | None) -> FlowState:
     """The state of the newest run of the whole flow; where that has proved all of it, the state of the last run.
 
     A run of some topics, a backfill, a dry run, and an older run that is published again have not looked at
-    what the newest run of the whole flow has found.
+    what the newest run of the whole flow has found, and do not verify a flow of which none has ended.
 
     Args:
         history: the published runs in the order in which they ended.
@@ -44,6 +44,8 @@ def state_of(history: Sequence[RunSummary], dag: DagState | None) -> FlowState:
     if of_whole.state not in (_PROVED, ""):
         return of_whole
     of_last = _state(history[-1] if history else None, history, dag.last_ended if dag else None)
+    if of_last.state == _PROVED and not of_whole.state:
+        return replace(of_last, state="not verified")
     return of_last if of_last.state else FlowState("never run")
 
 

@@ -50,10 +50,12 @@ class UnresolvedRun:
         run: its id.
         whole: whether it was for all that the flow copies, so that any later run of that kind resolves
             it; a backfill, or a run of some topics, is only resolved by itself.
+        at: when it was planned, or had failed before that, in milliseconds since 1970.
     """
 
     run: str
     whole: bool = True
+    at: int = 0
 
 
 @dataclass(frozen=True)
@@ -159,14 +161,16 @@ class Notices:
             told = lasting_problems(report, whole=whole)
             seen = told if whole else tuple(dict.fromkeys((*seen, *told)))
         if bad and self.run not in [trouble.run for trouble in still]:
-            still = (*still, UnresolvedRun(self.run, whole))
+            still = (*still, UnresolvedRun(self.run, whole, self._planned_at()))
         if good and report:
             still = tuple(trouble for trouble in still if not self._makes_good(trouble))
         if (remembered := NotificationState(still, seen)) != standing:
             self._runs.write(_STANDING, remembered.to_json())
 
     def _makes_good(self, trouble: UnresolvedRun) -> bool:
-        return trouble.run == self.run or (trouble.whole and self._is_whole())
+        # An older run that is published again has not looked at what a newer one has found.
+        is_later = self._planned_at() >= trouble.at
+        return trouble.run == self.run or (trouble.whole and self._is_whole() and is_later)
 
     def _standing_state(self) -> NotificationState:
         stored = self._runs.read(_STANDING)
@@ -176,6 +180,10 @@ class Notices:
         """Whether the run is for all that the flow copies; true for a run that was never planned."""
         plan = self._folder.known_plan()
         return plan is None or plan.options.is_whole
+
+    def _planned_at(self) -> int:
+        plan = self._folder.known_plan()
+        return plan.at if plan else now_ms()
 
     def _report(self) -> RunReport | None:
         """The run's report, unless it is from an earlier attempt of the same run."""

@@ -52,6 +52,9 @@ OLD = published("old", 10, 15)
         ((published("new", 30, 35),), a_dag(ended("r", 20), ended("r", 20)), "verified"),
         # It was cleared, and has failed before it could publish again.
         ((OLD,), a_dag(ended("old", 20), ended("old", 20)), "failed"),
+        # None has looked at all of it yet.
+        ((published("b", 30, 35, scope=SOME_TOPICS),), None, "not verified"),
+        ((published("b", 30, 35, "failed", A_BACKFILL),), None, "failed"),
         # It is not as good as the newest run of the whole flow has left it.
         ((OLD, published("b", 30, 35, "incomplete", SOME_TOPICS)), None, "incomplete"),
         ((OLD,), a_dag(ended("b", 20), ended("old", 9, "success")), "failed"),

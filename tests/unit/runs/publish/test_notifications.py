@@ -35,12 +35,13 @@ def leave(
     run: str,
     report: RunReport | None = REPORT,
     options: RunOptions | None = None,
+    at: int = NOW,
     **errors: FerryError,
 ) -> None:
     """What the steps of a run leave: a plan, a record of each, and a report if it was published."""
     folder = folder_of(flow, run)
     state = a_state(a_source())
-    folder.save_plan(make_plan(flow, state, run=run, at=NOW, options=options or RunOptions()))
+    folder.save_plan(make_plan(flow, state, run=run, at=at, options=options or RunOptions()))
     for step in STEPS if report else [*errors]:
         try:
             with folder.step(step):
@@ -146,6 +147,15 @@ def test_after_failures_the_next_good_run_tells_that_they_are_made_good_and_only
     assert [one.event for one in told.facts] == ["recovered"]
     assert told.facts[0].details == ("a had failed.", "b had failed.")
     assert told_of(flow, "d", GREEN) == []
+
+
+def test_an_older_run_that_is_published_again_makes_nothing_good(flow: Flow) -> None:
+    fail(flow, "newer")
+    leave(flow, "older", at=NOW - 1)
+    leave(flow, "next", at=NOW + 1)
+
+    assert told_of(flow, "older", GREEN, ending=1) == []
+    assert [it.split(":")[0] for it in told_of(flow, "next", GREEN)] == ["recovered"]
 
 
 def test_a_run_that_is_cleared_and_then_succeeds_has_recovered(flow: Flow) -> None:

@@ -146,9 +146,7 @@ def dag_states(session: Session, dag_ids: Collection[str]) -> dict[str, DagState
     }
 
 
-def _newest(
-    session: Session, dag_ids: Collection[str], *conditions: Any
-) -> dict[str, DagRunState]:
+def _newest(session: Session, dag_ids: Collection[str], *conditions: Any) -> dict[str, DagRunState]:
     """By DAG, the newest run that fulfils the conditions."""
     newest = select(func.max(DagRun.id)).where(DagRun.dag_id.in_(dag_ids), *conditions)
     wanted = _runs().where(DagRun.id.in_(newest.group_by(DagRun.dag_id)))

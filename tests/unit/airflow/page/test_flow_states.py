@@ -8,11 +8,11 @@ from kafka_ferry.report.summary import RunScope, RunSummary
 from kafka_ferry_airflow.page.dag_runs import DagRunState, DagState
 from kafka_ferry_airflow.page.flow_states import newest_whole, state_of
 
-SOME_TOPICS, A_BACKFILL = RunScope(partial=True), RunScope(since=1, until=2)
+WHOLE, SOME_TOPICS, A_BACKFILL = RunScope(), RunScope(partial=True), RunScope(since=1, until=2)
 
 
 def published(
-    run: str, planned: int, finished: int, state: str = "verified", scope: RunScope = RunScope()
+    run: str, planned: int, finished: int, state: str = "verified", scope: RunScope = WHOLE
 ) -> RunSummary:
     return RunSummary(run, planned, finished, state, scope=scope)
 

@@ -148,8 +148,15 @@ def dag_states(session: Session, dag_ids: Collection[str]) -> dict[str, DagState
 
 def _newest(session: Session, dag_ids: Collection[str], *conditions: Any) -> dict[str, DagRunState]:
     """By DAG, the newest run that fulfils the conditions."""
-    newest = select(func.max(DagRun.id)).where(DagRun.dag_id.in_(dag_ids), *conditions)
-    wanted = _runs().where(DagRun.id.in_(newest.group_by(DagRun.dag_id)))
+    # From the newest one on: what older runs were asked for is not read.
+    newest = (
+        select(DagRun.id)
+        .where(DagRun.dag_id == DagModel.dag_id, *conditions)
+        .order_by(DagRun.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    wanted = _runs().where(DagRun.id.in_(select(newest).where(DagModel.dag_id.in_(dag_ids))))
     return {row.dag_id: _run(row) for row in session.execute(wanted)}
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
@@ -24,10 +25,16 @@ def a_row(dag: str, run: str, kind: str, state: str, conf: object = None) -> dic
 @contextmanager
 def runs_in_memory(rows: Sequence[dict[str, Any]]) -> Iterator[Session]:
     engine = create_engine("sqlite://")
-    table: Any = DagRun.__table__
-    table.create(engine)
+    dags: Any = DagModel.__table__
+    runs: Any = DagRun.__table__
     with Session(engine) as session:
-        session.execute(table.insert(), rows)
+        for table in (dags, runs):
+            table.create(engine)
+        names = {row["dag_id"] for row in rows}
+        given = {"bundle_name": "dags", "is_stale": False, "has_task_concurrency_limits": False}
+        given |= dict.fromkeys(("max_active_tasks", "max_consecutive_failed_dag_runs"), 1)
+        session.execute(dags.insert(), [{"dag_id": name, **given} for name in names])
+        session.execute(runs.insert(), rows)
         yield session
 
 

@@ -164,7 +164,8 @@ def _pair_with_head(
     for chunk in chunks(target, target.since, state.head_end) if state.head_records else ():
         if not len(ours):
             break
-        same = chunk.at(np.isin(chunk.digests, ours.entries.digests))
+        is_kept = np.isin(chunk.offsets, state.target_unmatched.entries.offsets)
+        same = chunk.at(np.isin(chunk.digests, ours.entries.digests) & ~is_kept)
         # Of another gap than any: whatever matches there is at another place.
         theirs = Unmatched(same, np.full(len(same), -1))
         moved = _pair_moves(ours, theirs)

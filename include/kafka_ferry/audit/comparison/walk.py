@@ -26,8 +26,10 @@ from kafka_ferry.audit.comparison.alignment import align, equal_prefix
 from kafka_ferry.audit.comparison.entries import (
     AuditedLog,
     Entries,
+    Hashes,
     Integers,
     Unmatched,
+    all_but,
     most_deleted,
 )
 
@@ -217,7 +219,8 @@ class LogWalk:
         source, target = self._source.drop(ours), self._target.drop(theirs)
         for number, (entries, matched) in enumerate(((source, i), (target, j))):
             left = np.setdiff1d(np.arange(len(entries)), matched, assume_unique=True)
-            self._keep(number, entries.at(left), passed + np.searchsorted(matched, left))
+            gaps = passed + np.searchsorted(matched, left)
+            self._keep(number, entries.at(left), gaps, source.digests)
         self.state.matched += len(i)
         self.state.source_records += ours
         self.state.target_records += theirs
@@ -229,10 +232,19 @@ class LogWalk:
         self.state.source_records += len(ours)
         self.state.target_records += len(theirs)
 
-    def _keep(self, number: int, entries: Entries, gaps: Integers) -> None:
-        """Keep unmatched records of one side, except for those that the other side may have deleted."""
-        head = self._pass_head(number, entries, int(np.searchsorted(gaps, 1)))
-        entries, gaps = entries.at(slice(head, None)), gaps[head:]
+    def _keep(
+        self, number: int, entries: Entries, gaps: Integers, source: Hashes | None = None
+    ) -> None:
+        """Keep unmatched records of one side, except for those that the other side may have deleted.
+
+        ``source`` are digests of what lies beside them on the source: of that it has deleted nothing.
+        """
+        head = np.arange(np.searchsorted(gaps, 1))
+        if number and source is not None:
+            head = head[~np.isin(entries.digests[head], source)]
+        head = head[: self._pass_head(number, entries.at(head), len(head))]
+        left = all_but(head, len(entries))
+        entries, gaps = entries.at(left), gaps[left]
         if not len(entries):
             return
         counts = [*self._counts]

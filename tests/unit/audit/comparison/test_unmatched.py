@@ -173,6 +173,16 @@ def test_no_more_records_are_expired_on_the_source_than_its_log_start_says() -> 
     assert (found.expired, found.foreign.offsets.tolist()) == (5, list(range(5, 55)))
 
 
+@pytest.mark.parametrize("start", [10, 20])
+def test_what_the_source_still_has_is_no_copy_of_what_it_has_deleted(start: int) -> None:
+    """A mirror was killed at 70 and went on at 20; retention has taken some of both sides since."""
+    source = many(100)
+    target = MemoryLog(source[50:70] + source[20:], since=50, lost_head=True)
+    _, found = compared(MemoryLog(source[start:], since=start, lost_head=True), target, block=8)
+    assert findings(found) == {Differing("doubled", 50 + i, 50 + i) for i in range(20)}
+    assert (found.expired, found.removed) == (0, 20 - start)
+
+
 def test_what_was_doubled_after_the_source_had_deleted_it_is_told_as_doubled() -> None:
     source = MemoryLog(many(60, since=50), since=50, lost_head=True)
     target = [*many(50), *many(20, since=30), *source.records]

@@ -22,7 +22,7 @@ from kafka_ferry.runs.repair.append_missing import AppendMissing
 from kafka_ferry.runs.where import where
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.brokers.segments import rewrite
+from tests.support.brokers.segments import base_offset, rewrite
 from tests.support.records.builders import create_topic, delete_before, produce, recreate_topic
 from tests.support.records.histories import named, told, values
 from tests.support.runs.command_line import ferry
@@ -235,9 +235,20 @@ def test_what_the_source_no_longer_has_stays_missing_and_what_was_changed_is_ref
     # What the source no longer has either is not missing.
     assert shown.returncode == 0
 
-    # In the place of what was lost lie other records.
-    strange = a_batch(21, 19)
-    rewrite(target, [remote(flow, other)], lambda batch: strange if b"run-2" in batch else batch)
+    restored = unique("restored")
+    create_topic(target.bootstrap, restored)
+    back = make_flow(folder.with_name(unique("src")), target, primary, [restored])
+    for run in ("run-1", "run-2", "run-3"):
+        copy_more(target, back, run, restored)
+
+    # In the place of what was lost lie other records; so they do on a source that was restored and has grown again.
+    def strange(batch: bytes) -> bytes:
+        at = base_offset(batch)
+        return a_batch(at, 40 - at) if b"run-2" in batch else batch
+
+    rewrite(target, [remote(flow, other), restored], strange)
+    refused = AppendMissing(back).proposal(TopicPartition(restored, 0), 20)
+    assert "restored from a backup" in refused.refusal
     refused = AppendMissing(flow).proposal(TopicPartition(other, 0), 20)
     assert (
         "the target's record at offset 21 is another one than the source's at 20" in refused.refusal

@@ -35,6 +35,9 @@ from kafka_ferry.model import Range, TopicPartition
 from kafka_ferry.model.ranges import Backfill, Settled
 from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
 from kafka_ferry.plan.schedule.sharding import writers_of
+from kafka_ferry.retry import retry
+from kafka_ferry.runs.provenance.diverged_epochs import copied_of
+from kafka_ferry.runs.provenance.diverged_logs import all_diverged
 from kafka_ferry.runs.repair.accept import accept_ranges, range_at
 from kafka_ferry.runs.repair.consequences import CommittedOffsets, committed_offsets, consequences
 from kafka_ferry.runs.repair.held_records import HeldRecords, read_held
@@ -43,6 +46,9 @@ from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.verify.again import read_ranges
 from kafka_ferry.verify import RangeRow
 from kafka_ferry.verify.counts import count
+from kafka_ferry.wire import connect
+from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.partitions.scan import has_same_batch
 
 _ONLY_RECORD: Final = (
     "An earlier repair has appended all of them, and was interrupted: only the ledger's record that the old range is "
@@ -260,8 +266,35 @@ class AppendMissing:
                 "the source's log was truncated since: it has other records at these offsets, which later ranges "
                 "have copied."
             )
+        elif self._is_source_replaced(copied):
+            yield (
+                f"the log of {copied.topic} on {flow.source.alias} was truncated since, or restored from a backup: it "
+                "has other records at these offsets."
+            )
         if self._have_writers_changed():
             yield "the flow's writers have changed since its last run: run it first."
+
+    def _is_source_replaced(self, copied: CopiedRange) -> bool:
+        """Whether the source's log parts before a range's end from the one that it was copied from.
+
+        A source restored from a backup counts its epochs once more: there its batch at the range's end tells.
+        """
+        flow, source = self._flow, TopicPartition(copied.topic, copied.partition)
+        positions, names = copied_of(self._run.ledger, {copied.topic: copied.topic_id})
+        diverged = all_diverged(
+            *(flow.source, flow.target, self._run.ledger),
+            {tp: position for tp, position in positions.items() if tp == source},
+            names,
+            by_records=copied.last_crc < 0,
+        ).offsets
+        if diverged.get(source, copied.end) < copied.end:
+            return True
+        with connect(flow.source) as cluster:
+            log = retry(lambda: partition_log(cluster, source))
+            return log.end < copied.end or (
+                copied.last_crc >= 0
+                and has_same_batch(cluster, log, copied.end - 1, copied.last_crc) is False
+            )
 
     def _have_writers_changed(self) -> bool:
         last = last_run(self._run.ledger)

@@ -81,6 +81,7 @@ class GroupOutlook:
         outside: its other offsets, which stay where they are; ordered.
         without: partitions with records on the other cluster, of the same topics, for which it has no offset on
             either cluster; ordered.
+        is_share: whether it is a share group: a config of the group on the other cluster says where it begins there.
     """
 
     name: str
@@ -90,6 +91,7 @@ class GroupOutlook:
     partitions: tuple[PartitionOutlook, ...] = ()
     outside: tuple[tuple[TopicPartition, int], ...] = ()
     without: tuple[TopicPartition, ...] = ()
+    is_share: bool = False
 
     @property
     def lag(self) -> int:
@@ -179,7 +181,10 @@ def outlook_of(
     elif not partitions:
         state, reason = "stuck", reason or "it has no offsets of topics that the flow copies."
     without = _without(partitions, committed, logs)
-    return GroupOutlook(move.group.name, state, reason, move.at, partitions, move.outside, without)
+    return GroupOutlook(
+        *(move.group.name, state, reason, move.at, partitions, move.outside, without),
+        is_share=move.group.type == "share",
+    )
 
 
 def _without(
@@ -252,8 +257,8 @@ def _partition(
 ) -> PartitionOutlook:
     existing = committed.get(move.target) if move.target else None
     offset = existing.offset if existing else None
-    if not is_done and move.offset is not None:
-        offset = move.offset if offset is None else max(offset, move.offset)
+    if not is_done and move.action == "written":
+        offset = move.offset
     end = move.end if move.end >= 0 else UNKNOWN
     has_read = move.committed.offset if move.committed else 0
     # An empty log has nothing to copy, and what came from the other cluster is there.

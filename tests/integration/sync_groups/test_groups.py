@@ -23,6 +23,7 @@ from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.plan import save_plan
 from kafka_ferry.model.removals import OffsetDeletion
 from kafka_ferry.runs import STEPS, Run
+from kafka_ferry.runs.failover.failover import failover
 from kafka_ferry.runs.publish.publish import publish_run
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.sync_groups.sync import move_groups
@@ -237,6 +238,7 @@ def test_a_group_that_was_set_back_on_the_source_stays_where_it_is_until_it_is_t
     commit(pair.primary, group, {(topic, 0): 8})
     synced(flow, "run-1")
     commit(pair.primary, group, {(topic, 0): 2})
+    (tried,) = failover(flow, [group], dry_run=True).groups
 
     held = only(synced(flow, "run-2"))
 
@@ -245,6 +247,7 @@ def test_a_group_that_was_set_back_on_the_source_stays_where_it_is_until_it_is_t
         "the group was set back on the source from 8 to 2; on.source.group.reset: keep leaves 8 on "
         "the target."
     )
+    assert (tried.partitions[0].offset, tried.partitions[0].reason) == (8, held.reason)
     assert committed(pair.backup, group) == {(there, 0): 8}
     commit(pair.primary, group, {(topic, 0): 9})
     assert only(synced(flow, "run-3")).action == "written"
@@ -260,6 +263,8 @@ def test_a_group_that_was_set_back_on_the_source_is_followed_by_policy(
     there = remote(flow, topic)
     commit(pair.backup, group, {(there, 1): 9})
     commit(pair.primary, group, {(topic, 0): 2, (topic, 1): 2})
+    (tried,) = failover(flow, [group], dry_run=True).groups
+    assert [one.offset for one in tried.partitions] == [2, 9]
 
     (move,) = synced(flow, "run-2").groups
 

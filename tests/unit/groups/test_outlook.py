@@ -124,7 +124,10 @@ def test_one_with_members_there_is_in_use_and_fails_nothing() -> None:
 
 def test_a_dry_run_says_where_it_would_go_on() -> None:
     assert looked(MOVED, committed=None, is_done=False).partitions[0].offset == 8
-    assert looked(MOVED, committed=9, is_done=False).partitions[0].offset == 9
+    kept = replace(MOVED, action="held", reason="further ahead.")
+    assert looked(kept, committed=9, is_done=False).partitions[0].offset == 9
+    set_back = looked(MOVED, committed=9, is_done=False)
+    assert set_back.partitions[0].offset == 8
 
 
 def test_what_the_source_does_not_say_is_unknown() -> None:

@@ -165,8 +165,8 @@ def _without_source(
     """The groups, moved as they are known without the source, and what is less certain."""
     known = known_groups(flow, ledger, groups)
     moves = translate_known(flow, ledger, known)
-    if write and moves.groups:
-        moves = commit_moves(flow, ledger, moves, run=run)
+    if moves.groups:
+        moves = commit_moves(flow, ledger, moves, run=run, write=write)
     names = {move.group.name for move in known.groups}
     # Where none is known, one sentence says so.
     missing = sorted({*(groups or (_named_besides(flow, names) if names else ()))} - names)

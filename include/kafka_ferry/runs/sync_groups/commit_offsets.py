@@ -33,7 +33,9 @@ _GROUPS_AT_ONCE: Final = 1_000
 Refused = Mapping[str, Mapping[TopicPartition, FerryError]]
 
 
-def commit_moves(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str) -> GroupMoves:
+def commit_moves(
+    flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str, write: bool = True
+) -> GroupMoves:
     """Commit translated offsets on the target, for groups that have no members there.
 
     Args:
@@ -41,6 +43,7 @@ def commit_moves(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str
         ledger: its ledger; what is committed is appended to it.
         moves: the groups, translated.
         run: the run that commits them.
+        write: whether to commit them; otherwise only what would be done is decided.
 
     Returns:
         The groups with what was done.
@@ -55,7 +58,7 @@ def commit_moves(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str
     done: dict[str, GroupMove] = {}
     with GroupControl(flow.target) as target:
         for some in batched(wanted, _GROUPS_AT_ONCE):
-            done |= {group.group.name: group for group in committer.commit(target, some)}
+            done |= {group.group.name: group for group in committer.commit(target, some, write)}
     return replace(
         moves,
         groups=tuple(done.get(group.group.name, group) for group in moves.groups),
@@ -86,8 +89,10 @@ class _Committer:
         self.failures: list[str] = []
         self.transient = True
 
-    def commit(self, target: GroupControl, groups: Sequence[GroupMove]) -> list[GroupMove]:
-        """What became of these groups."""
+    def commit(
+        self, target: GroupControl, groups: Sequence[GroupMove], write: bool
+    ) -> list[GroupMove]:
+        """What became of these groups, or would."""
         # Members first, then offsets: a member that leaves in between has committed before.
         states = target.describe([move.group.name for move in groups])
         free = [
@@ -100,6 +105,8 @@ class _Committer:
             [state for state in free if state.state != "Dead"]
         )
         done = [self._decide(move, states[move.group.name], committed_by_group) for move in groups]
+        if not write:
+            return done
         offsets = {move.group: to_commit for move in done if (to_commit := self._to_commit(move))}
         refused = target.commit(offsets) if offsets else {}
         done = [self._settle(move, refused) for move in done]

@@ -116,8 +116,9 @@ def move_groups(
             "planned: no group was moved.",
             advice=f"Look at bootstrap.servers of {flow.source.alias}. The next run plans for what is there.",
         )
-    if write and moves.groups:
-        moves = commit_moves(flow, ledger, moves, run=run)
+    # A dry run of a failover says what would become of each group.
+    if moves.groups and (write or home):
+        moves = commit_moves(flow, ledger, moves, run=run, write=write)
     return moves
 
 

@@ -28,7 +28,13 @@ def _lines(outlook: Outlook) -> Iterator[str]:
             names = ", ".join(map(str, group.without[:_NAMED]))
             more = len(group.without) - _NAMED
             names += f" and {more:,} more" if more > 0 else ""
-            yield f"  {names}: never committed; it begins there by its auto.offset.reset"
+            begins = "its auto.offset.reset"
+            if group.is_share:
+                begins = (
+                    f"the group's config share.auto.offset.reset on {outlook.goes_to}, which is latest "
+                    "unless it is set"
+                )
+            yield f"  {names}: never committed; it begins there by {begins}"
         for partition, offset in group.outside:
             yield f"  {partition} {offset} stays: {outlook.flow} does not copy its topic"
     for failure in outlook.failures:

@@ -46,6 +46,10 @@ def test_a_partition_that_a_group_never_committed_is_told() -> None:
     assert lines[2] == (
         f"  {named} and 2 more: never committed; it begins there by its auto.offset.reset"
     )
+    shared = replace(looked(MOVED, logs=logs), is_share=True)
+    assert list(outlook_lines(report(shared)))[2].endswith(
+        "the group's config share.auto.offset.reset on b, which is latest unless it is set"
+    )
 
 
 def test_a_dry_run_says_so() -> None:

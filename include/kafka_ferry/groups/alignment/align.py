@@ -65,6 +65,12 @@ def align(
     return walk.alignment(position)
 
 
+def begins_late(alignment: Alignment, source: LogRecords, target: LogRecords) -> bool:
+    """Whether the source has records before the first one that was copied, and the target has deleted nothing."""
+    before = source.aborted[: source.below(alignment.start)]
+    return bool(alignment.records) and not target.start and not before.all()
+
+
 class _Compaction(NamedTuple):
     """Whether one of the logs is compacted, and whether the target's is."""
 

@@ -233,7 +233,9 @@ class Walk:
         if position is not None:
             end = max(end, position)
         after = source.below(end)
-        missing = np.flatnonzero(~matched[first:after]) + first
+        # A cleaner leaves the start where it is: of a log that begins at 0, retention has taken nothing.
+        begun = 0 if self._compacted and not (self._target.start or self._joined) else first
+        missing = np.flatnonzero(~matched[begun:after]) + begun
         if len(missing):
             self._explain(missing, after, position)
         segments = segments_of(self._runs, source, self._target)

@@ -9,7 +9,13 @@ from typing import Final
 
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.groups.alignment.align import Alignment, LogRecords, Misaligned, align
+from kafka_ferry.groups.alignment.align import (
+    Alignment,
+    LogRecords,
+    Misaligned,
+    align,
+    begins_late,
+)
 from kafka_ferry.groups.alignment.record_digests import no_records
 from kafka_ferry.groups.alignment.spread import align_spread
 from kafka_ferry.ledger import LedgerEnd, LedgerTable
@@ -240,6 +246,13 @@ class Aligner:
         if trusted:
             state = "unproved" if len(trusted) == len(alignments) else "ready"
             reason = f"no record is left to compare in {_numbers_text(trusted)}: the position there is only trusted."
+        if late := {
+            number
+            for number, it in alignments.items()
+            if not (pair.positions or _is_compacted(pair))
+            and begins_late(it, sources[number], targets[number])
+        }:
+            reason = f"{reason} {_late_text(sorted(late))}".lstrip()
         if unkeyed := {
             number: result.unkeyed for number, result in alignments.items() if result.unkeyed
         }:
@@ -280,6 +293,13 @@ def _numbers_text(partitions: Sequence[int]) -> str:
     shown = ", ".join(map(str, partitions[:_SHOWN]))
     more = f" and {len(partitions) - _SHOWN} more" if len(partitions) > _SHOWN else ""
     return f"partition{'s' if len(partitions) > 1 else ''} {shown}{more}"
+
+
+def _late_text(late: Sequence[int]) -> str:
+    return (
+        f"{_numbers_text(late)} begin{'' if len(late) > 1 else 's'} there with later records than on the source, and "
+        "retention has taken none: the mirror never copied those before. `ferry backfill` does."
+    )
 
 
 def _unkeyed_text(unkeyed: Mapping[int, int]) -> str:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import Segment
-from kafka_ferry.groups.alignment.align import Alignment, LogRecords, Misaligned, align
+from kafka_ferry.groups.alignment.align import Alignment, LogRecords, Misaligned, align, begins_late
 from kafka_ferry.groups.alignment.record_digests import NO_KEY
 
 
@@ -474,3 +474,26 @@ def test_wherever_cleaners_stand_the_newest_record_of_each_key_is_the_sources(
 
     end = found.end if found else 0
     assert values([*target, *(it for it in source if it.offset >= end)]) == values(whole)
+
+
+def test_a_copy_that_retention_has_not_shortened_and_that_lacks_the_beginning_is_told() -> None:
+    for aborted, start, is_late in (([], 0, True), ([], 3, False), ([0, 1, 2], 0, False)):
+        source = log(list(range(6)), aborted=aborted)
+        target = log([3, 4], offsets=[start, start + 1], start=start)
+        found = align(source, target, 5)
+        assert found
+        assert begins_late(found, source, target) == is_late
+
+
+def test_a_compacted_copy_that_lacks_keys_of_the_beginning_is_taken_over_only_where_retention_may_have_them() -> (
+    None
+):
+    source = log([0, 1, 2], keys=[1, 0, 2])
+    for start in (0, 1):
+        target = log([1, 2], offsets=[1, 2], start=start, keys=[0, 2])
+        if start:
+            found = align(source, target, 3, compacted=True)
+            assert found and found.start == 1
+        else:
+            with pytest.raises(Misaligned, match="1 of the source's records are not there"):
+                align(source, target, 3, compacted=True)

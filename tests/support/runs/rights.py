@@ -43,6 +43,7 @@ from tests.support.records.builders import (
 )
 from tests.support.runs.flows import assert_same, copy_now, copy_planned, failures, make_flow
 from tests.support.runs.proof import NO_SPARK
+from tests.support.runs.topologies import delete_groups
 
 _T = TypeVar("_T")
 
@@ -139,8 +140,7 @@ class Scene:
         produce(source.bootstrap, self.called("orders"), [Record(key=b"new", partition=1)])
         delete_before(source, self.called("preserved"), 5)
         delete_topic(source, self.called("retired"))
-        with GroupControl(self._plain("source")) as groups:
-            assert not groups.delete([self.called("leaver")])
+        delete_groups(source, [self.called("leaver")])
         allow(source, f"topic {self.called('orders')}: app-{self.name} ALLOW DESCRIBE")
         if self.flow.on_foreign_records == "adopt":
             stranger = f"stranger-{self.name}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Final
 
+from kafka_ferry.batched import batched
 from kafka_ferry.batches.converted_batch import (
     Absent,
     ConvertedBatch,
@@ -32,6 +34,8 @@ from kafka_ferry.batches.record_format.records import (
     stream_records,
 )
 from kafka_ferry.batches.topic_limits import TopicLimits
+
+_PIECE_RECORDS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +229,7 @@ def _offsets(converted: ConvertedBatch) -> Sequence[int]:
 
 
 def in_parts(converted: ConvertedBatch) -> Iterator[ConvertedBatch]:
-    """The converted batch, which has a batch, in parts of few mebibytes, or of one record.
+    """The converted batch, which has a batch, in parts of few mebibytes and some thousand records, or of one record.
 
     Raises:
         MalformedBatch: if its batch cannot be read; ``TooLarge`` if a record has more than twice ``OPENED_AT_ONCE``.
@@ -246,9 +250,10 @@ def _small_pieces(converted: ConvertedBatch) -> Iterator[tuple[Batch, Runs]]:
     assert converted.batch is not None
     codec = converted.batch.header.codec
     offsets = chain.from_iterable(range(first, first + n) for first, n in converted.runs)
-    for records in stream_records(converted.batch, 2 * OPENED_AT_ONCE):
-        placed = [(next(offsets), *record[1:]) for record in records]
-        yield dense_batch(placed, codec), runs_of(placed)
+    for chunk in stream_records(converted.batch, 2 * OPENED_AT_ONCE):
+        for records in batched(chunk, _PIECE_RECORDS):
+            placed = [(next(offsets), *record[1:]) for record in records]
+            yield dense_batch(placed, codec), runs_of(placed)
 
 
 def records_of(converted: ConvertedBatch, limit: int = MAX_PLAIN_BYTES) -> list[Record]:

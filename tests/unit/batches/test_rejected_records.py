@@ -51,11 +51,13 @@ def at_ten(records: list[Record]) -> ConvertedBatch:
 def test_a_large_batch_comes_in_parts_that_hold_the_same() -> None:
     """Some kilobytes may decompress to half a gibibyte, which is not opened at once."""
     records = [Record(NOW + i, b"%d" % i, bytes(700_000)) for i in range(6)]
-    [converted] = judged(a_batch(records, at=10, codec=4), 8, 17, topic_limits=TopicLimits())
+    records += [Record(NOW, b"", b"")] * 10_001
+    [converted] = judged(a_batch(records, at=10, codec=4), 8, 10_018, topic_limits=TopicLimits())
 
     parts = list(in_parts(converted))
 
     assert len(parts) > 2
+    assert all(len(records_of(part)) <= 10_000 for part in parts)
     assert [part.start for part in parts[1:]] == [part.end for part in parts[:-1]]
     assert (parts[0].start, parts[-1].end) == (converted.start, converted.end)
     assert [it for part in parts for it in records_of(part)] == records_of(converted)

@@ -47,6 +47,8 @@ ADVICE: Final = "Mend the rule, or say with on.transform.error what becomes of s
 _AHEAD: Final = 2
 _LOT_BYTES: Final = 16 * 1024 * 1024
 _LOT_RECORDS: Final = 50_000
+# As JSON for expressions, a record of a registry's schema may have 64 characters for each byte, and some thousand more.
+_SPREAD: Final = 4
 
 
 class NumberedRule(NamedTuple):
@@ -186,14 +188,14 @@ class TransformedReader:
     def _lots(self, reads: Sequence[Read]) -> Iterator[_Lot]:
         lot = _Lot()
         for read in reads:
-            part = _Part(read.range)
+            part, spread = _Part(read.range), self._spread(read.range.topic)
             lot.parts.append(part)
             at = read.converted_batches[0].start if read.converted_batches else 0
             try:
                 for converted, records in self._opened(read):
                     part.batches.append((converted, records))
                     lot.records += len(records)
-                    lot.bytes += sum(len(record[3]) for record in records)
+                    lot.bytes += sum(len(record[3]) for record in records) * spread
                     at = converted.end
                     if lot.is_full:
                         yield lot
@@ -208,15 +210,30 @@ class TransformedReader:
 
     def _opened(self, read: Read) -> Iterator[tuple[ConvertedBatch, list[Record]]]:
         """What was read with the records that a rule is for; what is too large at once, in parts."""
-        has_rule = read.range.topic in self._rules
         for converted in read.converted_batches:
-            try:
-                records = records_of(converted, OPENED_AT_ONCE) if has_rule else []
-            except TooLarge:
-                for part in in_parts(converted):
-                    yield part, records_of(part)
-            else:
+            records = self._records(converted, read.range.topic)
+            if records is not None:
                 yield converted, records
+                continue
+            for part in in_parts(converted):
+                yield part, records_of(part)
+
+    def _records(self, converted: ConvertedBatch, topic: str) -> list[Record] | None:
+        """The records of a converted batch, none where no rule is for them; None if they are too many at once."""
+        if topic not in self._rules:
+            return []
+        if sum(count for _, count in converted.runs) > _LOT_RECORDS:
+            return None
+        try:
+            return records_of(converted, OPENED_AT_ONCE // self._spread(topic))
+        except TooLarge:
+            return None
+
+    def _spread(self, topic: str) -> int:
+        """How many times its bytes a topic's records count for."""
+        rule = self._rules.get(topic)
+        formats = rule.changer.formats.values() if rule else ()
+        return _SPREAD if any(it.schema_header for it in formats) else 1
 
     def _read(self, part: _Part, evaluated: Evaluated, begin: int) -> Read:
         """What the copier gets of a part, whose rows begin at ``begin``."""

@@ -14,6 +14,7 @@ from kafka_ferry.batches import (
     Reason,
     converted_batches,
     records_of,
+    rejected_records,
 )
 from kafka_ferry.batches import Record as BatchRecord
 from kafka_ferry.config.options.transform import ErrorPolicy, TransformRule
@@ -27,6 +28,7 @@ from kafka_ferry.copy.source.transformed import (
     TransformedReader,
 )
 from kafka_ferry.model import Range, TopicPartition
+from kafka_ferry.schemas.fields.records import RegistryRecords
 from kafka_ferry.transform import Changer, Column, Decimals, Evaluated, Reads, RecordRows
 from tests.support.records.batches import Record, a_batch
 
@@ -170,6 +172,25 @@ def test_a_large_batch_is_opened_in_parts_and_not_before_they_are_evaluated(
 
     assert [it.end for it in batches_of(reads, RANGE)] == opened
     assert sum(it.reasons[Reason.FILTERED] for it in batches_of(reads, RANGE)) == 5
+
+
+@pytest.mark.parametrize("is_small", [True, False])
+def test_records_that_their_schemas_may_spread_are_opened_few_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, *, is_small: bool
+) -> None:
+    """Either very many of a few bytes, or a quarter of what is opened of others."""
+    monkeypatch.setattr(rejected_records, "_PIECE_RECORDS", 3)
+    monkeypatch.setattr(transformed, "_LOT_RECORDS", 9 if is_small else 100)
+    monkeypatch.setattr(transformed, "OPENED_AT_ONCE", 1_000_000 if is_small else 399)
+    form = RegistryRecords(NotImplemented, "avro", (), b"" if is_small else b"__value_schema_id")
+    rules = {"t": NumberedRule(0, Changer(RULE, {"value": form}))}
+    batch = a_batch([Record(value=bytes(10)) for _ in range(10)], codec=0 if is_small else 4)
+    read = Read(RANGE, tuple(converted_batches(batch, AbortFilter(()), 0, 10)))
+    judge = Judge(even)
+
+    reads = all_of(TransformedReader(Answers([read], None), judge, rules, {}, "fail"))
+
+    assert [it.start for it in batches_of(reads, RANGE)] == [0, 3, 6, 9]
 
 
 def test_two_lots_are_evaluated_at_a_time_and_nothing_is_waited_for_too_long() -> None:

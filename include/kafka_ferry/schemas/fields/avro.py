@@ -49,6 +49,7 @@ _PRIMITIVES: Final = {
 }
 # Spark's own limit.
 _MOST_DIGITS: Final = 38
+_LONGEST_DEFAULT: Final = 1_000
 # Python's own context rounds to 28 digits.
 _EXACT: Final = Context(prec=3 * _MOST_DIGITS, traps=[Inexact, InvalidOperation])
 _BOUNDS: Final = {"int": 2**31, "long": 2**63}
@@ -176,6 +177,11 @@ class AvroSchema:
         if "default" not in field:
             raise NotReadable(f"{field['name']} has no default")
         default = field["default"]
+        # Every record of some bytes would get it.
+        if len(str(default)) > _LONGEST_DEFAULT:
+            raise NotReadable(
+                f"{field['name']} has a default of more than {_LONGEST_DEFAULT} characters"
+            )
         # A union's default is of its first branch (Avro's specification).
         first = field["type"][0] if isinstance(field["type"], list) else field["type"]
         if self._kind(self._resolve(first)) in ("bytes", "fixed"):
@@ -267,6 +273,9 @@ class AvroSchema:
             return str(_decimal(value, type_))
         if kind in ("bytes", "fixed"):
             return base64.b64encode(value).decode()
+        if kind == "enum":
+            # A byte names a symbol of any length.
+            budget.spend(len(value))
         if kind == "array":
             return [self._readable(item, type_["items"], budget) for item in value]
         if kind == "map":

@@ -223,6 +223,19 @@ def test_a_record_that_cannot_be_written_again_is_not_quoted() -> None:
     assert str(error.value) == "it cannot be written again: ValueError"
 
 
+@pytest.mark.parametrize(("length", "is_taken"), [(1_000, True), (1_001, False)])
+def test_a_record_gets_no_default_that_is_far_longer_than_itself(
+    length: int, *, is_taken: bool
+) -> None:
+    fields = [{"name": "a", "type": "string", "default": "d" * length}]
+    schema = AvroSchema(registered({"type": "record", "name": "R", "fields": fields}), ())
+    if is_taken:
+        assert len(schema.change(b"\0", {("a",): None})) == length + 2
+    else:
+        with pytest.raises(NotReadable, match="a has a default of more than 1000 characters"):
+            schema.change(b"\0", {("a",): None})
+
+
 def test_what_is_no_schema_or_no_record_is_named() -> None:
     with pytest.raises(NotReadable, match="people-value version 1 is no schema of Avro"):
         AvroSchema(registered({"type": "nothing"}), ())

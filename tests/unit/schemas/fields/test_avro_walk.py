@@ -130,6 +130,10 @@ def test_a_record_is_not_spread_by_the_names_of_its_schema() -> None:
     wide = record(("a", array(record(("n" * 100_000, "int"), name="W"))))
     with pytest.raises(NotReadable, match="more values than bytes"):
         schema(wide).as_json(varint(10_000) + b"\x02" * 10_000 + b"\0", ["a"])
+    kinds = record(("a", array({"type": "enum", "name": "K", "symbols": ["S" * 100_000]})))
+    with pytest.raises(NotReadable, match="more values than bytes"):
+        schema(kinds).as_json(varint(10_000) + b"\0" * 10_001, ["a"])
+    assert len(schema(kinds).as_json(b"\0", ["a"])) < 20
 
 
 def test_a_schema_is_walked_once() -> None:

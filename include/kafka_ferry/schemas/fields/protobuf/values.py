@@ -141,7 +141,9 @@ def _readable_one(value: Any, field: Any, budget: Budget) -> Any:
     if field.type == _F.TYPE_ENUM:
         # A number that the schema has no name for is its digits.
         enum_value = field.enum_type.values_by_number.get(value)
-        return enum_value.name if enum_value else str(value)
+        text = enum_value.name if enum_value else str(value)
+        budget.spend(len(text))
+        return text
     if field.type == _F.TYPE_STRING and not isinstance(value, str):
         raise NotReadable(f"{field.name} is no text")
     return value

@@ -376,3 +376,7 @@ def test_a_record_is_not_spread_by_the_fields_that_it_lacks() -> None:
     schema = ProtobufSchema(RegisteredSchema(SchemaVersion("s", 1), 1, text, "PROTOBUF"), [])
     with pytest.raises(NotReadable, match="more values than bytes"):
         schema.as_json(b"\0" + b"\x0a\0" * 10_000, ["w"])
+    text = f'syntax = "proto3"; message R {{ repeated K k = 1; }} enum K {{ {"N" * 60_000} = 0; }}'
+    schema = ProtobufSchema(RegisteredSchema(SchemaVersion("s", 1), 1, text, "PROTOBUF"), [])
+    with pytest.raises(NotReadable, match="more values than bytes"):
+        schema.as_json(b"\0\x0a\x64" + b"\0" * 100, ["k"])

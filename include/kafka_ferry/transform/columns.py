@@ -131,12 +131,15 @@ class RecordRows:
 
 
 def too_large(record: Record) -> str:
-    """Why expressions see nothing of a record, so that no rule is applied to it; "" if they do.
+    """Why expressions see nothing of a record, so that no rule is applied to it; "" if they do."""
+    return _TOO_LONG if len(record[3]) > MOST_BYTES else too_many_headers(record)
+
+
+def too_many_headers(record: Record) -> str:
+    """Why no rule is applied to a record of many headers; "" if one is.
 
     A header may have two bytes, and takes several hundred in memory.
     """
-    if len(record[3]) > MOST_BYTES:
-        return _TOO_LONG
     if len(record[3]) > 2 * _MOST_HEADERS and header_count(record[3]) > _MOST_HEADERS:
         return f"it has more than {_MOST_HEADERS:,} headers"
     return ""

@@ -20,6 +20,7 @@ from kafka_ferry.config.permissions import check_code
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.secret_values import without
 from kafka_ferry.transform.apply import TransformedBatch, rebuilt
+from kafka_ferry.transform.columns import too_many_headers
 from kafka_ferry.transform.secrets import look_up_secret
 
 if TYPE_CHECKING:
@@ -144,6 +145,10 @@ class FunctionRule:
         errors: dict[int, str] = {}
         changed = 0
         for record in records_of(converted, OPENED_AT_ONCE):
+            if why := too_many_headers(record):
+                errors[record[0]] = why
+                kept.append(record)
+                continue
             argument = _argument(record, partition)
             try:
                 became = _same_place(argument, self.function(argument, self.secrets))

@@ -174,6 +174,16 @@ def test_a_record_for_which_it_fails_is_unchanged_and_named(
     assert said in found.errors[10]
 
 
+def test_it_gets_no_record_of_very_many_headers() -> None:
+    flood = Record(value=b"v", headers=[("", b"")] * 100_001)
+    [converted] = converted_batches(a_batch([flood]), AbortFilter(()), 0, 1)
+
+    found = applied(lambda *_: None, converted)
+
+    assert found.errors == {0: "it has more than 100,000 headers"}
+    assert found.converted[0].batch == converted.batch
+
+
 def flow_with(folder: Path, function: str) -> Flow:
     rule = {"topics": ["orders"], "function": function}
     return a_flow(transform=[rule], transform_functions=str(folder))

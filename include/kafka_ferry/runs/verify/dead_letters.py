@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import MalformedBatch, each_record
-from kafka_ferry.batches.record_format.content import read_content
+from kafka_ferry.batches.record_format.content import each_header, headers_of
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry, retry_for
@@ -96,7 +96,8 @@ def _letters(batch: Batch) -> Iterator[tuple[int, Coordinates]]:
         return
     try:
         for offset, _, _, content in each_record(batch):
-            headers = dict(read_content(content).headers)
-            yield offset, tuple(map(headers.get, _COORDINATES))
+            headers = each_header(headers_of(content))
+            found = {name: value for name, value in headers if name in _COORDINATES}
+            yield offset, tuple(map(found.get, _COORDINATES))
     except MalformedBatch as error:
         log.warning("%s", error)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from kafka_ferry.batches import MalformedBatch, Segment
-from kafka_ferry.batches.record_format.content import read_content
+from kafka_ferry.batches.record_format.content import Content, divide_content
 from kafka_ferry.verify.counts import count
 from kafka_ferry.verify.rows import RuleEvaluation
 
@@ -172,12 +172,8 @@ def _end(segment: Segment) -> int:
 def _other_parts(actual: bytes, wanted: bytes) -> str:
     """Which parts of two contents differ, without what they hold."""
     try:
-        actual_parts, wanted_parts = read_content(actual), read_content(wanted)
+        parts = zip(Content._fields, divide_content(actual), divide_content(wanted), strict=True)
     except MalformedBatch:
         return "content than the rule gives"
-    names = [
-        name
-        for name in wanted_parts._fields
-        if getattr(actual_parts, name) != getattr(wanted_parts, name)
-    ]
+    names = [name for name, there, to_be in parts if there != to_be]
     return f"{' and '.join(names) or 'content'} than the rule gives"

@@ -32,7 +32,7 @@ from kafka_ferry.wire.partitions.read_ahead import AheadReader
 FETCH_BYTES: Final = 8 * 1024 * 1024
 """At most so much is asked for at a time."""
 _ONE_BATCH_BYTES: Final = 64 * 1024
-_MARKER: Final = (0, Content(None, None))
+_MARKER: Final = (0, Content(None, None).encode())
 RECORD_BYTES: Final = 64 * 1024 * 1024
 """A record of the flow's own topics has no more: packed, brokers take no more than a mebibyte."""
 
@@ -287,7 +287,11 @@ def has_copied(
     there = record and _record_at(other, copy_log, copy_offset)
     if not record or not there:
         return None
-    return record[0] == there[0] if is_changed else record == there
+    if is_changed or record == there or record[0] != there[0]:
+        return record[0] == there[0]
+    with corrupt_in(log.partition, cluster.alias):
+        # Another client may have written its numbers otherwise.
+        return read_content(record[1]) == read_content(there[1])
 
 
 def has_same_batch(cluster: WireCluster, log: PartitionLog, offset: int, crc: int) -> bool | None:
@@ -332,7 +336,7 @@ def newest_record_between(
     return newest
 
 
-def _record_at(cluster: WireCluster, log: PartitionLog, offset: int) -> tuple[int, Content] | None:
+def _record_at(cluster: WireCluster, log: PartitionLog, offset: int) -> tuple[int, bytes] | None:
     """A record's timestamp and content; a marker's if that is what lies there, None without either."""
     batch = batch_at(cluster, log, offset)
     if batch is None:
@@ -341,7 +345,7 @@ def _record_at(cluster: WireCluster, log: PartitionLog, offset: int) -> tuple[in
         return _MARKER
     with corrupt_in(log.partition, cluster.alias):
         record = next((record for record in each_record(batch) if record[0] == offset), None)
-        return record and (record[1], read_content(record[3]))
+        return record and (record[1], record[3])
 
 
 def batch_and_fate_at(

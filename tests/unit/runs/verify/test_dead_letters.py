@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Mapping
 
 import pytest
 
-from kafka_ferry.batches import Segment
+from kafka_ferry.batches import AbortFilter, Segment, converted_batches
 from kafka_ferry.ledger import LedgerRange
-from kafka_ferry.runs.verify.dead_letters import Coordinates, find_letters
+from kafka_ferry.runs.verify.dead_letters import Coordinates, _letters, find_letters
 from kafka_ferry.verify.rows import DeadLetters
+from tests.support.records.batches import Record, a_batch
 from tests.unit.ledger.entries import a_copied_range
 
 # The records 3, 4 and 9 of orders-1 went to the offsets 20, 21 and 30.
@@ -45,3 +47,18 @@ def test_a_letter_is_there_if_it_is_of_that_record(
     start: int, there: Mapping[int, Coordinates], found: DeadLetters
 ) -> None:
     assert find_letters(ENTRY, start, there) == found
+
+
+def test_a_letter_of_very_many_headers_is_read_without_all_of_them_in_memory() -> None:
+    own = [("ferry.topic", b"orders"), ("ferry.partition", b"1"), ("ferry.offset", b"3")]
+    headers = [("ferry.offset", b"9"), *[(f"{at}", b"value") for at in range(30_000)], *own]
+    log = a_batch([Record(value=b"v", headers=headers)], at=20)
+    [converted] = converted_batches(log, AbortFilter(()), 20, 21)
+    batch = converted.batch
+    assert batch
+    tracemalloc.start()
+    try:
+        assert dict(_letters(batch)) == {20: of(3)}
+        assert tracemalloc.get_traced_memory()[1] < 3 * len(batch.payload)
+    finally:
+        tracemalloc.stop()

@@ -194,7 +194,7 @@ class TransformedReader:
             try:
                 for converted, records in self._opened(read):
                     part.batches.append((converted, records))
-                    lot.records += len(records)
+                    lot.records += len(records) * spread
                     lot.bytes += sum(len(record[3]) for record in records) * spread
                     at = converted.end
                     if lot.is_full:
@@ -222,15 +222,16 @@ class TransformedReader:
         """The records of a converted batch, none where no rule is for them; None if they are too many at once."""
         if topic not in self._rules:
             return []
-        if sum(count for _, count in converted.runs) > _LOT_RECORDS:
+        spread = self._spread(topic)
+        if sum(count for _, count in converted.runs) * spread > _LOT_RECORDS:
             return None
         try:
-            return records_of(converted, OPENED_AT_ONCE // self._spread(topic))
+            return records_of(converted, OPENED_AT_ONCE // spread)
         except TooLarge:
             return None
 
     def _spread(self, topic: str) -> int:
-        """How many times its bytes a topic's records count for."""
+        """How many records each of a topic's counts for, in number and bytes."""
         rule = self._rules.get(topic)
         formats = rule.changer.formats.values() if rule else ()
         return _SPREAD if any(it.schema_header for it in formats) else 1

@@ -15,7 +15,9 @@ from kafka_ferry.config.types.problems import Problem
 from kafka_ferry.errors import ConfigError
 
 _TOKEN: Final = regex.compile(
-    r"[\x00-\x20]+|/\*.*?\*/|//?[^\n\r]*"  # white space; comments, which even a single slash begins
+    # White space; comments, which even a single slash begins. As in Java, the end closes one too: to look for what
+    # closes each of many takes the square of the text's length.
+    r"[\x00-\x20]+|/\*.*?(?:\*/|\Z)|//?[^\n\r]*"
     r'|"(?P<double>(?:[^"\\\n\r]|\\.)*)"'
     r"|'(?P<single>(?:[^'\\\n\r]|\\.)*)'"
     r"|(?P<sign>[;=])"

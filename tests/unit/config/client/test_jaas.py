@@ -55,3 +55,8 @@ def test_what_is_no_login_is_refused_and_not_repeated(text: str) -> None:
 
 def test_a_login_does_not_show_its_options() -> None:
     assert "hunter2" not in repr(parse_login('M required password="hunter2";'))
+
+
+def test_comments_that_nothing_closes_take_no_longer_than_the_text() -> None:
+    with pytest.raises(JaasError, match="a semicolon at its end"):
+        parse_login("PlainLoginModule required " + "/*\n" * 300_000 + 'username="u";')

@@ -112,6 +112,11 @@ class VerifiedUntil(AsJson):
         }
         return VerifiedUntil(max(self.flow, other.flow), times, ends)
 
+    def known_at(self, now: int) -> VerifiedUntil:
+        """With 0 for each time that has not come yet: a run whose clock was ahead has stored it."""
+        times = {tp: at if at <= now else 0 for tp, at in self.partitions.items()}
+        return VerifiedUntil(self.flow if self.flow <= now else 0, times, self.ends)
+
     def within(self, positions: Mapping[TopicPartition, Position]) -> VerifiedUntil:
         """What the ledger has as well: a target that was restored from a backup lacks what was copied last.
 

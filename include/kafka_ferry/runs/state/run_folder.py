@@ -13,6 +13,7 @@ from time import monotonic
 from typing import ClassVar, Final, TypeVar
 
 from kafka_ferry.as_json import AsJson
+from kafka_ferry.clock import now_ms
 from kafka_ferry.errors import FerryError, GroupsFailed, NotApplied
 from kafka_ferry.groups.moves import GroupMoves, lost_since
 from kafka_ferry.model import Plan, read_plan, save_plan
@@ -221,7 +222,8 @@ class RunFolder:
 
     def verified_until(self) -> VerifiedUntil:
         """Until when the copy was proved complete, by the last run that was measured."""
-        return self._load_beside(_VERIFIED, VerifiedUntil) or VerifiedUntil()
+        stored = self._load_beside(_VERIFIED, VerifiedUntil) or VerifiedUntil()
+        return stored.known_at(now_ms())
 
     def remember(self, summary: RunSummary) -> None:
         """Add the run to the flow's history, next to the runs."""

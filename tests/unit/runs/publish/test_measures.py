@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry.batches import NO_AGES, Spread
+from kafka_ferry.clock import now_ms
 from kafka_ferry.copy import Outcome, OutcomeFiles
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model import OffsetsChoice, Plan, Position, Range, Refusal, TopicPartition
@@ -178,6 +179,18 @@ def test_an_earlier_proof_stays_until_there_is_a_later_one(
     assert found.verified_until == PLANNED_AT - 9_500
     assert proved(found) == {"orders": PLANNED_AT - 9_500, "clicks": PLANNED_AT * 2}
     assert folder.verified_until().partitions[str(CLICKS)] == PLANNED_AT * 2
+
+
+def test_a_proof_by_a_clock_that_was_ahead_does_not_outlast_the_next_one(
+    measured: Any, folder: RunFolder
+) -> None:
+    tomorrow = now_ms() + 86_400_000
+    ahead = VerifiedUntil(tomorrow, dict.fromkeys(map(str, (ORDERS, CLICKS)), tomorrow))
+    folder.save_verified_until(ahead)
+    assert folder.verified_until() == VerifiedUntil(0, {str(ORDERS): 0, str(CLICKS): 0})
+    found = measured(a_range(), a_range("clicks"), **BOTH)
+    assert found.verified_until == PLANNED_AT - 9_500
+    assert set(proved(found).values()) == {PLANNED_AT - 9_500}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from kafka_ferry.certificates import Certificate
 from kafka_ferry.certificates.chain import unsigned_beginning, unsigned_text
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.errors import InputError
+from kafka_ferry.errors import FerryError, InputError
 from kafka_ferry.ledger.queries.accepted_losses import accepted_losses
 from kafka_ferry.ledger.queries.copied_ranges import windows
 from kafka_ferry.ledger.queries.copied_topics import CopiedSince, copies_since
@@ -33,7 +33,7 @@ from kafka_ferry.report.templates import template
 from kafka_ferry.runs.certificates import faults_of, find_certificates, require_no_fault
 from kafka_ferry.runs.certified_ranges import CertifiedRange, certified_ranges
 from kafka_ferry.runs.former_copies import FormerCopy, former_copies
-from kafka_ferry.runs.plan.first_starts import first_offsets
+from kafka_ferry.runs.plan.first_starts import first_offsets, first_records
 from kafka_ferry.runs.provenance.branches import Branches
 from kafka_ferry.runs.provenance.selection import selection_now
 from kafka_ferry.runs.state.run_context import RunContext
@@ -215,8 +215,8 @@ def _choose(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> 
         bounds, ids, gone, branches, copies, releases, windows, accepted = _source(flow)
         known = certified_ranges(certificates, branches, windows, accepted)
         moments = _moments(window, chain.from_iterable(known.values()))
-        firsts = _first_offsets(flow, bounds, moments[0])
-        afters = [_first_offsets(flow, firsts, moment) for moment in moments[1:]]
+        firsts = _known(first_offsets(flow.source, dict.fromkeys(bounds, moments[0])))
+        afters = [_known(first_records(flow.source, firsts, moment)) for moment in moments[1:]]
     spans = []
     for source in sorted(firsts):
         edges = [it.get(source, bounds[source].end) for it in (firsts, *afters)]
@@ -253,14 +253,14 @@ def _moments(window: Window, ranges: Iterable[CertifiedRange]) -> list[int]:
     return sorted({window.since_ms, window.until_ms} | edges)
 
 
-def _first_offsets(
-    flow: Flow, partitions: Iterable[TopicPartition], at_ms: int
+def _known(
+    answers: tuple[dict[TopicPartition, int], dict[TopicPartition, FerryError]],
 ) -> dict[TopicPartition, int]:
-    """As ``first_offsets``, where all partitions can be asked."""
-    firsts, unread = first_offsets(flow.source, dict.fromkeys(partitions, at_ms))
+    """The offsets, where all partitions can be asked."""
+    offsets, unread = answers
     for error in unread.values():
         raise error
-    return firsts
+    return offsets
 
 
 def _span(

@@ -215,6 +215,9 @@ def test_records_out_of_order_are_found_as_far_as_the_flow_says(
 ) -> None:
     hour = 60 * 60 * 1000
     edge = day(1).until_ms
+    # Their markers have the times of today.
+    for text in ("of a transaction", "of the next one"):
+        write(pair.primary, orders, (text, edge - 1), transactional_id=orders)
     write(
         pair.primary,
         orders,
@@ -229,8 +232,11 @@ def test_records_out_of_order_are_found_as_far_as_the_flow_says(
         ("end", at(5)),
     )
     found = backfill(latest, day(1), "by default")
-    assert texts(pair.backup, remote(latest, orders)) == ["first", "last", "half an hour late"]
-    assert found.counts.records == 3
+    assert texts(pair.backup, remote(latest, orders)) == [
+        *("of a transaction", "of the next one"),
+        *("first", "last", "half an hour late"),
+    ]
+    assert found.counts.records == 5
     assert "3 offsets below the flow's positions" in " ".join(found.topics.notes)
     # Whatever is settled below, what was not looked at is missing, and is found by who looks further.
     further = latest.model_copy(update={"backfill_disorder_ms": -1})

@@ -22,7 +22,7 @@ from kafka_ferry.plan.backfill.separate_topic import places_of, separate_topic
 from kafka_ferry.plan.backfill.topic_backfill import WindowFacts
 from kafka_ferry.plan.backfill.windows import Accounted, settled_spans
 from kafka_ferry.runs.plan.discover import discover
-from kafka_ferry.runs.plan.first_starts import first_offsets
+from kafka_ferry.runs.plan.first_starts import first_offsets, first_records
 from kafka_ferry.runs.plan.remote_records import foreign_records
 from kafka_ferry.runs.provenance.log_mismatches import log_mismatches
 
@@ -62,7 +62,7 @@ def _facts(
     lasts: dict[TopicPartition, int] = {}
     if flow.backfill_disorder_ms >= 0:
         too_young = min(window.until_ms + flow.backfill_disorder_ms, _FURTHEST_MS)
-        lasts, unread_too = first_offsets(flow.source, dict.fromkeys(firsts, too_young))
+        lasts, unread_too = first_records(flow.source, firsts, too_young)
         unread |= unread_too
     begun = [tp for tp in partitions if state.source.logs.bounds[tp].start > 0]
     oldest, unread_too = first_offsets(flow.source, dict.fromkeys(begun, _OLDEST_MS))

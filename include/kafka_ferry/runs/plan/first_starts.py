@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from kafka_ferry.batches import each_record
 from kafka_ferry.batches.epochs import OLDEST_EPOCH
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Cluster, Flow
@@ -25,9 +26,18 @@ from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.retry import retry, retry_each
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.epochs import epochs_before
+from kafka_ferry.wire.partitions.fetch import corrupt_in
+from kafka_ferry.wire.partitions.partition_log import led_logs
+from kafka_ferry.wire.partitions.scan import stored_batches
 from kafka_ferry.wire.partitions.times import offsets_at
 
+if TYPE_CHECKING:
+    from kafka_ferry.wire import WireCluster
+    from kafka_ferry.wire.partitions.partition_log import PartitionLog
+
 _OPTION: Final = "topics.start"
+_LOOKED_AT: Final = 1024 * 1024
+_LOOKED_AT_ONCE: Final = 64 * 1024
 
 
 def topic_starts(
@@ -157,6 +167,53 @@ def first_offsets(
         {tp: offset for tp, offset in answers.items() if isinstance(offset, int)},
         {tp: error for tp, error in answers.items() if isinstance(error, FerryError)},
     )
+
+
+def first_records(
+    cluster: Cluster, partitions: Iterable[TopicPartition], at_ms: int
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, FerryError]]:
+    """As ``first_offsets``, of records alone; absent, too, where there are only markers for a long way.
+
+    A transaction's marker has the time of its end. Records may be years older: those that Kafka Streams makes of a
+    topic that it reads once more have the times of that topic's.
+
+    Raises:
+        ClusterUnreachable: it does not answer.
+    """
+    found, unread = first_offsets(cluster, dict.fromkeys(partitions, at_ms))
+    with connect(cluster) as wire:
+        logs = retry(lambda: led_logs(wire, found))
+        for tp in [*found]:
+            try:
+                if tp not in logs:
+                    raise ClusterUnreachable(f"{tp} on {cluster.alias} has no leader.")
+                offset = _first_record(wire, logs[tp], found.pop(tp), at_ms)
+            except FerryError as error:
+                unread[tp] = error
+                continue
+            if offset is not None:
+                found[tp] = offset
+    return found, unread
+
+
+def _first_record(wire: WireCluster, log: PartitionLog, first: int, at_ms: int) -> int | None:
+    """The first record from ``first`` on with a timestamp at or after a time, if it is not far; else None."""
+    size = 0
+    for batch in stored_batches(
+        wire, log, max(first, log.start), log.end, max_bytes=_LOOKED_AT_ONCE
+    ):
+        size += batch.header.size
+        if not batch.header.is_control and batch.header.max_timestamp >= at_ms:
+            with corrupt_in(log.partition, wire.alias):
+                younger = (
+                    offset
+                    for offset, timestamp, *_ in each_record(batch)
+                    if offset >= first and timestamp >= at_ms
+                )
+                return next(younger, batch.header.next_offset)
+        if size > _LOOKED_AT:
+            break
+    return None
 
 
 def _offsets(

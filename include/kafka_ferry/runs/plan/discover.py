@@ -107,8 +107,11 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     doubts = upstream.unknown
     upstream = find_upstream(flow, source, names, topics)
     unknown = (
-        *(*_exchanged(flow, names), *left_behind(flow, ledger, names)),
-        *(*state.unknown, *doubts, *upstream.unknown),
+        *_exchanged(flow, names),
+        *left_behind(flow, ledger, names),
+        *state.unknown,
+        *doubts,
+        *upstream.unknown,
     )
     state = replace(
         state,

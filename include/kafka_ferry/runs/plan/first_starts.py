@@ -181,6 +181,8 @@ def first_records(
         ClusterUnreachable: it does not answer.
     """
     found, unread = first_offsets(cluster, dict.fromkeys(partitions, at_ms))
+    if not found:
+        return found, unread
     with connect(cluster) as wire:
         logs = retry(lambda: led_logs(wire, found))
         for tp in [*found]:

@@ -119,8 +119,8 @@ DEFECTS: Final = (
     Defect(
         "a mend that goes on is aborted",
         "wire/transactions/endings.py",
-        "while _is_going_on(state) and is_mend(",
-        "while False and is_mend(",
+        "if not (_is_going_on(state) and is_mend(state.transaction_timeout_ms)):",
+        "if True:",
         "lose leader,kill task",
     ),
     Defect(

@@ -43,6 +43,11 @@ def folder_name(name: str) -> str:
     return f"{regex.sub('[^A-Za-z0-9._-]', '-', name[:80])}~{digest}"
 
 
+def digest_of(content: str | bytes) -> str:
+    """SHA-256 of a file's content, in hexadecimal."""
+    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
+
+
 class _Limits:
     """How many bytes may be read of a file, and still of all together."""
 

@@ -18,24 +18,19 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from kafka_ferry.config.client.assertion import FILES as ASSERTION_FILES
-from kafka_ferry.config.client.config_providers import ALLOWED, Providers, may_look_up
+from kafka_ferry.config.client.config_providers import ALLOWED, may_look_up
 from kafka_ferry.config.client.jaas import JAAS, JaasError, parse_login
 from kafka_ferry.config.client.kerberos import FILE_PREFIX
 from kafka_ferry.config.client.property_names import (
-    AIRFLOW_CONNECTION,
     REGISTRY_PREFIX,
     without_role,
 )
-from kafka_ferry.config.options.base import OptionReach
-from kafka_ferry.config.store_address import store_hosts, store_options
-from kafka_ferry.config.types.first_start import read_first_start
 from kafka_ferry.config.types.home import HOME, at_home, follow_links
 from kafka_ferry.config.types.name_filter import NamePatterns, compile_patterns, split_list
 from kafka_ferry.config.types.problems import Problem, config_error
 
 if TYPE_CHECKING:
-    from kafka_ferry.config.flow import Flow
-    from kafka_ferry.config.types.per_topic import PerTopic
+    pass
 
 FILES: Final = "FERRY_ALLOW_FILES"
 """The variable with the folders of files with secrets that flows may name, with commas. Files that
@@ -70,8 +65,6 @@ SECRET_FILES: Final = frozenset(
 """The properties of clients, and options of their login modules, that name files with secrets; besides them
 ``TOKEN_ENDPOINT`` with ``file:``."""
 
-# To look where each is takes a third of a millisecond.
-_MOST_FILES: Final = 100
 _FLOWS: Final = "include/configs"
 _LIBRARY: Final = "kafka_ferry"
 # Beside each other, also where they are installed.
@@ -93,89 +86,10 @@ def restrict() -> None:
     os.environ.setdefault(HOME, str(Path.cwd()))
 
 
-def check_flow(flow: Flow) -> None:
-    """Does nothing where all that a flow's file names may be reached.
-
-    Raises:
-        ConfigError: something may not; it says who can allow it.
-    """
-    problems = [*_option_problems(flow)]
-    for cluster in (flow.source, flow.target):
-        id_problems = _connection_ids(AIRFLOW_CONNECTION, cluster.airflow_connection or "")
-        # What a reference stands for is looked at once it is resolved.
-        refers = Providers.declare(dict(cluster.providers), []).refers
-        plain = {key: value for key, value in cluster.properties.items() if not refers(value)}
-        for problem in (*property_problems(plain), *id_problems):
-            problems.append(problem._replace(key=f"{cluster.alias}: {problem.key}"))
-    if problems:
-        raise config_error(flow.file, *problems)
-
-
-def _option_problems(flow: Flow) -> Iterator[Problem]:
-    for name, option in type(flow).model_fields.items():
-        reach = next(
-            (item.thing for item in option.metadata if isinstance(item, OptionReach)), None
-        )
-        value, key = getattr(flow, name), str(option.alias)
-        if reach == "secret-file" and value:
-            yield from _secret_file(key, at_home(value, flow.file))
-        elif reach == "data-file":
-            files = {*_named_files(value, flow.file)}
-            if len(files) > _MOST_FILES:
-                yield Problem(key, f"may name {_MOST_FILES} files, and names {len(files):,}")
-                continue
-            for file in files:
-                # What the operator keeps beside code may be read too.
-                if [*_place_problems(key, file)]:
-                    yield from _secret_file(key, file)
-        elif reach == "code" and value:
-            if name == "replication_policy_class":
-                yield from module_problems(key, value)
-            else:
-                yield from code_problems(key, at_home(value, flow.file))
-        elif reach == "store":
-            yield from _store_problems(key, value)
-        elif reach == "connection" and value != option.default:
-            ids = [value] if isinstance(value, str) else [item.connection for item in value]
-            yield from _connection_ids(key, *ids)
-
-
 def allowed_names(variable: str) -> NamePatterns | None:
     """What a variable with patterns allows; None where it is not set, and all is allowed."""
     allowed = os.environ.get(variable)
     return None if allowed is None else compile_patterns(split_list(allowed) or ("(?!)",))
-
-
-def _store_problems(key: str, location: str) -> Iterator[Problem]:
-    """Where the machine's own login at an object store would go elsewhere, or with less protection."""
-    patterns = allowed_names(HOSTS)
-    if patterns is None:
-        return
-    hosts, options = store_hosts(location), store_options(location)
-    if foreign := [it for it in hosts if not patterns.fullmatch(it)]:
-        reason = f"the machine's login at this store may not go to {', '.join(foreign)}"
-        yield Problem(key, reason, f"Who runs Airflow can allow it in {HOSTS}.")
-    if options and not hosts:
-        reason = f"has {', '.join(options)} only with an address that {HOSTS} allows"
-        yield Problem(key, reason, "Leave it out.")
-
-
-def _connection_ids(key: str, *ids: str) -> Iterator[Problem]:
-    patterns = allowed_names(CONNECTIONS)
-    if patterns is None:
-        return
-    for name in ids:
-        if name and not patterns.fullmatch(name):
-            allows = os.environ[CONNECTIONS] or "nothing"
-            reason = f"the connection {name!r} may not be named here: {CONNECTIONS} allows {allows}"
-            yield Problem(key, reason, f"Who runs Airflow can allow it in {CONNECTIONS}.")
-
-
-def _named_files(values: PerTopic[str], flow_file: str) -> Iterator[Path]:
-    for value in (values.default, *(rule_value for _, rule_value in values.rules)):
-        start = read_first_start(value) if value else None
-        if start and start.kind == "file":
-            yield at_home(start.name, flow_file)
 
 
 def property_problems(properties: Mapping[str, str]) -> Iterator[Problem]:
@@ -185,9 +99,9 @@ def property_problems(properties: Mapping[str, str]) -> Iterator[Problem]:
         if name in SECRET_FILES:
             # Each way in which one of the readers may take it.
             for path in {value, text, FILE_PREFIX.sub("", text)}:
-                yield from _secret_file(key, Path(path))
+                yield from secret_file_problems(key, Path(path))
         elif name == TOKEN_ENDPOINT and urlsplit(text).scheme.lower() == "file":
-            yield from _secret_file(key, Path(unquote(urlsplit(text).path)))
+            yield from secret_file_problems(key, Path(unquote(urlsplit(text).path)))
         elif name == JAAS:
             try:
                 options = parse_login(value).options
@@ -205,7 +119,8 @@ def _ticket_problems(options: Mapping[str, str]) -> Iterator[Problem]:
         yield Problem("useTicketCache", reason, f"Name a ticketCache that {FILES} allows.")
 
 
-def _secret_file(key: str, path: Path) -> Iterator[Problem]:
+def secret_file_problems(key: str, path: Path) -> Iterator[Problem]:
+    """Where a file with secrets is outside of the folders that flows may name."""
     allowed = os.environ.get(FILES)
     if allowed is None or _is_below(path, allowed) or may_look_up("file", path):
         return
@@ -226,7 +141,7 @@ def code_problems(key: str, path: Path) -> Iterator[Problem]:
         reason = f"{path} may not be run here: it lies beside flows, in {flows}"
         yield Problem(key, reason, f"Who runs Airflow can allow a folder there in {CODE}.")
         return
-    yield from _place_problems(key, path)
+    yield from place_problems(key, path)
 
 
 def _code_folders() -> list[Path]:
@@ -237,7 +152,7 @@ def _is_in(path: Path, folders: Iterable[Path]) -> bool:
     return any(path.is_relative_to(folder) for folder in folders)
 
 
-def _place_problems(key: str, path: Path) -> Iterator[Problem]:
+def place_problems(key: str, path: Path) -> Iterator[Problem]:
     """Where a path is not in a folder of the operator's, or others may write to it."""
     if CODE not in os.environ:
         return

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from kafka_ferry.config import Cluster, confluent_config, only_kafka_python_logs_in
 from kafka_ferry.control.client_errors import as_ferry_error, as_ours
 from kafka_ferry.control.clients import new_client
-from kafka_ferry.control.wire_records import WireRecord, append, read_partition
+from kafka_ferry.control.wire_records import NewRecord, WireRecord, append, read_partition
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
@@ -66,22 +66,6 @@ class TopicRecords:
                     self.ends[number] = item
                 else:
                     yield item
-
-
-class NewRecord(NamedTuple):
-    """A record to write.
-
-    Attributes:
-        key: its key.
-        value: its value; None makes a tombstone.
-        partition: where; None for the partition that Java's producer chooses for the key.
-        at: its timestamp in milliseconds since 1970; None for now.
-    """
-
-    key: bytes
-    value: bytes | None
-    partition: int | None = 0
-    at: int | None = None
 
 
 def append_records(cluster: Cluster, topic: str, records: Iterable[NewRecord]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kafka.partitioner.default import murmur2
 
@@ -34,9 +34,6 @@ from kafka_ferry.wire.partitions.scan import (
     stored_batches,
 )
 from kafka_ferry.wire.produce import produce
-
-if TYPE_CHECKING:
-    from kafka_ferry.control.topic_records import NewRecord
 
 _MAX_BYTES: Final = 900_000
 _UNCOMPRESSED: Final = 0
@@ -69,6 +66,22 @@ class WireRecord(NamedTuple):
     def value(self) -> bytes | None:
         """Its value; None of a tombstone."""
         return self.content[1]
+
+
+class NewRecord(NamedTuple):
+    """A record to write.
+
+    Attributes:
+        key: its key.
+        value: its value; None makes a tombstone.
+        partition: where; None for the partition that Java's producer chooses for the key.
+        at: its timestamp in milliseconds since 1970; None for now.
+    """
+
+    key: bytes
+    value: bytes | None
+    partition: int | None = 0
+    at: int | None = None
 
 
 def read_partition(

@@ -1,7 +1,8 @@
 """Records that change on the way: what rules in Spark SQL leave of a converted batch. Spark itself is not here."""
 
-from kafka_ferry.transform.apply import WRAPPED, Changer, TransformedBatch, apply_rule
-from kafka_ferry.transform.columns import MOST_BYTES, Column, Columns, RecordRows, rows_of
+from kafka_ferry.transform.apply import TransformedBatch, apply_rule
+from kafka_ferry.transform.changer import WRAPPED, Changer
+from kafka_ferry.transform.columns import Column, Columns, RecordRows, rows_of
 from kafka_ferry.transform.evaluator import (
     MOST_READS,
     Decimals,
@@ -17,6 +18,7 @@ from kafka_ferry.transform.functions import (
     TransformRecord,
     load_functions,
 )
+from kafka_ferry.transform.record_limits import MOST_BYTES
 
 __all__ = [
     "MOST_BYTES",

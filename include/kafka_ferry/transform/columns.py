@@ -14,15 +14,15 @@ from kafka_ferry.batches import Record
 from kafka_ferry.batches.record_format.content import (
     Header,
     encoded_headers,
-    header_count,
     headers_of,
     key_value_of,
     read_headers,
 )
+from kafka_ferry.transform.record_limits import too_large
 
 if TYPE_CHECKING:
     from kafka_ferry.model import TopicPartition
-    from kafka_ferry.transform.apply import Changer
+    from kafka_ferry.transform.changer import Changer
 
 Column = Literal[
     "topic", "partition", "offset", "timestamp", "key", "value", "headers", "header_list", "secrets"
@@ -34,11 +34,6 @@ Columns = Sequence[frozenset[Column]]
 COLUMNS: tuple[Column, ...] = get_args(Column)
 _NO_HEADERS: Final = encoded_headers(())
 _HEADERS: Final = frozenset[Column]({"headers", "header_list"})
-MOST_BYTES: Final = 16 * 1024 * 1024
-"""The most bytes of a record that expressions see: a JVM needs several times as much, and Spark's reader of JSON takes
-few more. A producer's compressed batch of some kilobytes may have hundreds of mebibytes in one record."""
-_TOO_LONG: Final = f"it has more than {MOST_BYTES // 2**20} MiB"
-_MOST_HEADERS: Final = 100_000
 # Those that differ from record to record.
 _OWN: Final = frozenset[Column]({"offset", "timestamp", "key", "value"})
 
@@ -128,21 +123,6 @@ class RecordRows:
                 value = changer.as_json("value", value, content)
             self.keys.append(key if has_key else None)
             self.values.append(value if has_value else None)
-
-
-def too_large(record: Record) -> str:
-    """Why expressions see nothing of a record, so that no rule is applied to it; "" if they do."""
-    return _TOO_LONG if len(record[3]) > MOST_BYTES else too_many_headers(record)
-
-
-def too_many_headers(record: Record) -> str:
-    """Why no rule is applied to a record of many headers; "" if one is.
-
-    A header may have two bytes, and takes several hundred in memory.
-    """
-    if len(record[3]) > 2 * _MOST_HEADERS and header_count(record[3]) > _MOST_HEADERS:
-        return f"it has more than {_MOST_HEADERS:,} headers"
-    return ""
 
 
 def rows_of(

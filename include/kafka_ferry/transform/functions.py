@@ -20,7 +20,7 @@ from kafka_ferry.config.permissions import check_code
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.secret_values import without
 from kafka_ferry.transform.apply import TransformedBatch, rebuilt
-from kafka_ferry.transform.columns import too_many_headers
+from kafka_ferry.transform.record_limits import too_many_headers
 from kafka_ferry.transform.secrets import look_up_secret
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import Any, Final
 from kafka_ferry.batches.record_format.content import Header
 from kafka_ferry.batches.rule_counts import FieldCounts
 from kafka_ferry.config.types.problems import nearest
-from kafka_ferry.transform.columns import MOST_BYTES
+from kafka_ferry.transform.record_limits import MOST_BYTES
 
 Changes = Mapping[str, "str | Changes | None"]
 """By name, what a member becomes: a JSON text, nothing (None), or what changes within it."""

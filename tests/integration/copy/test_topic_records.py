@@ -7,7 +7,8 @@ from confluent_kafka import Producer
 
 from kafka_ferry.config import Cluster
 from kafka_ferry.control import topic_records
-from kafka_ferry.control.topic_records import NewRecord, TopicRecords, append_records
+from kafka_ferry.control.topic_records import TopicRecords, append_records
+from kafka_ferry.control.wire_records import NewRecord
 from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.retry import retry_for
 from tests.support.records.builders import Record, create_topic, delete_before, produce, read_all

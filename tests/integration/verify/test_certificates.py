@@ -27,7 +27,8 @@ from kafka_ferry.cli.certificate_view import until_ms
 from kafka_ferry.clock import moment_text, now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.control.topic_records import NewRecord, append_records
+from kafka_ferry.control.topic_records import append_records
+from kafka_ferry.control.wire_records import NewRecord
 from kafka_ferry.errors import ConfigError, FerryError
 from kafka_ferry.model import RunOptions, TopicPartition, Window
 from kafka_ferry.runs import Repair, Run

@@ -66,7 +66,7 @@ def test_a_batch_of_which_nothing_changes_is_passed_on_as_it_was() -> None:
 
 
 def test_no_rule_is_applied_to_a_record_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafka_ferry.transform.columns.MOST_BYTES", 20)
+    monkeypatch.setattr("kafka_ferry.transform.record_limits.MOST_BYTES", 20)
     converted = a_converted([Record(value=b"small"), Record(value=b"l" * 20)])
 
     found = applied(converted, [LEFT_OUT, LEFT_OUT])

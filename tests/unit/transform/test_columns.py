@@ -72,7 +72,7 @@ def test_nothing_is_seen_of_a_record_that_is_too_large(
     columns: frozenset[Column], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would not fit into the JVM, and the task would end with all others of its executor."""
-    monkeypatch.setattr("kafka_ferry.transform.columns.MOST_BYTES", 30)
+    monkeypatch.setattr("kafka_ferry.transform.record_limits.MOST_BYTES", 30)
     large = Content(b"k" * 10, b"v" * 10, ((b"a", b"1" * 10),)).encode()
 
     found = rows([(7, 1_000, b"\0", large), *records_with(MARKED)], columns)

@@ -17,7 +17,7 @@ from kafka_ferry.config.files.places import (
     yaml_places,
 )
 from kafka_ferry.config.flow import Flow
-from kafka_ferry.config.permissions import check_flow
+from kafka_ferry.config.flow_permissions import check_flow
 from kafka_ferry.config.types.name_filter import patterns_of_file
 from kafka_ferry.config.types.problems import (
     WHOLE_FILE,

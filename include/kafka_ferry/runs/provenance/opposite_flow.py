@@ -20,7 +20,7 @@ from kafka_ferry.ledger.queries.range_columns import target_ranges
 from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.plan.topics.provenance import same_topic
-from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.runs.provenance.upstream_flows import opposite_ledger
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -35,11 +35,6 @@ def leaves_out(flow: Flow) -> bool:
         # Without transactions, aborted records could not be told from committed ones.
         and flow.isolation_level == "read_committed"
     )
-
-
-def opposite_ledger(flow: Flow) -> LedgerTable:
-    """The opposite flow's ledger, in the table that ``flow`` keeps for it; not projected here."""
-    return LedgerTable(flow_state(flow).folder("opposite-ledger"), opposite_name(flow))
 
 
 def opposite_for(flow: Flow, *, ask: bool = False) -> LedgerTable | None:

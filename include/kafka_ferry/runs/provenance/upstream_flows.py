@@ -16,7 +16,6 @@ from kafka_ferry.model import Position, Topic, TopicPartition, position_group
 from kafka_ferry.model.positions import SEE_POSITIONS, flow_of, is_position_group
 from kafka_ferry.model.rights import how_to_grant
 from kafka_ferry.plan.topics.provenance import origins_of, same_topic
-from kafka_ferry.runs.provenance.opposite_flow import opposite_ledger
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.wire.groups.groups import IncompleteListing
 
@@ -153,6 +152,11 @@ def _confirm(
         f"topics came from ({', '.join(strange[:3])}): {ledger_name} knows nothing of it, so it does not "
         "count. Check which principals may write to that group."
     ]
+
+
+def opposite_ledger(flow: Flow) -> LedgerTable:
+    """The opposite flow's ledger, in the table that ``flow`` keeps for it; not projected here."""
+    return LedgerTable(flow_state(flow).folder("opposite-ledger"), opposite_name(flow))
 
 
 def _upstream_ledger(flow: Flow, name: str) -> LedgerTable:

@@ -31,8 +31,9 @@ from kafka_ferry.runs.state.certificate_files import (
     newest_file,
     save_file,
 )
-from kafka_ferry.runs.state.file_digests import digest_of, signed_digests, signed_files
+from kafka_ferry.runs.state.file_digests import signed_digests, signed_files
 from kafka_ferry.runs.state.one_file import selection_of
+from kafka_ferry.state import digest_of
 from kafka_ferry.verify.rows import key_of
 
 if TYPE_CHECKING:

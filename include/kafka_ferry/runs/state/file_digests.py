@@ -7,7 +7,6 @@ the step ``sync_topics`` has changed a plan, or offsets of groups are to be dele
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import FilesEntry, append_entry, ledger_topic, read_ledger
 from kafka_ferry.schemas.ids import stored_schemas
+from kafka_ferry.state import digest_of
 
 if TYPE_CHECKING:
     from kafka_ferry.model import Plan
@@ -157,8 +157,3 @@ def signed_files(run: RunContext, plan: Plan, reconciliation: Reconciliation) ->
         _RECONCILIATION: reconciliation.to_json(),
         _APPROVED_BY: run.folder.approver(),
     }
-
-
-def digest_of(content: str | bytes) -> str:
-    """SHA-256 of a file's content, in hexadecimal."""
-    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()

@@ -17,8 +17,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import RangeKey
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.results.steps import StepPart
-from kafka_ferry.runs.state.file_digests import digest_of
-from kafka_ferry.state import StateFolder
+from kafka_ferry.state import StateFolder, digest_of
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.rows import RuleEvaluation

@@ -20,7 +20,7 @@ from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.plan.topics.replication_policy import policy_of
 from kafka_ferry.runs.provenance.diverged_logs import all_diverged
-from kafka_ferry.runs.provenance.opposite_flow import opposite_ledger
+from kafka_ferry.runs.provenance.upstream_flows import opposite_ledger
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.compacted import create_compacted, newest_values
-from kafka_ferry.control.topic_records import NewRecord, append_records
+from kafka_ferry.control.topic_records import append_records
+from kafka_ferry.control.wire_records import NewRecord
 from kafka_ferry.errors import AccessDenied, FerryError
 from kafka_ferry.groups.mirrormaker2.offset_syncs import offset_syncs
 from kafka_ferry.groups.mirrormaker2.record_formats import Checkpoint, Heartbeat

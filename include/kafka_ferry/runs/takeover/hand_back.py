@@ -10,7 +10,8 @@ from typing import Final
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.control.topic_records import NewRecord, append_records
+from kafka_ferry.control.topic_records import append_records
+from kafka_ferry.control.wire_records import NewRecord
 from kafka_ferry.groups.mirrormaker2.connect_offsets import (
     PARTITIONS,
     ConnectOffset,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from graphlib import TopologicalSorter
 from pathlib import Path
 from types import ModuleType
 
@@ -90,6 +91,20 @@ def test_a_folder_says_in_a_line_what_its_subject_is() -> None:
         text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
         assert text, folder
         assert "\n" not in text, folder
+
+
+def test_no_modules_import_each_other_not_even_for_types() -> None:
+    imports = TopologicalSorter(
+        {
+            module.replace("/", "."): [
+                node.module
+                for node in ast.walk(ast.parse((INCLUDE / f"{module}.py").read_text()))
+                if isinstance(node, ast.ImportFrom) and node.module
+            ]
+            for module in ALL
+        }
+    )
+    imports.prepare()  # fails where they do, and names them
 
 
 def test_no_two_public_classes_have_one_name() -> None:

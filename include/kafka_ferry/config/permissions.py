@@ -14,23 +14,17 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from kafka_ferry.config.client.assertion import FILES as ASSERTION_FILES
 from kafka_ferry.config.client.config_providers import ALLOWED, may_look_up
 from kafka_ferry.config.client.jaas import JAAS, JaasError, parse_login
 from kafka_ferry.config.client.kerberos import FILE_PREFIX
-from kafka_ferry.config.client.property_names import (
-    REGISTRY_PREFIX,
-    without_role,
-)
+from kafka_ferry.config.client.property_names import REGISTRY_PREFIX, without_role
 from kafka_ferry.config.types.home import HOME, at_home, follow_links
 from kafka_ferry.config.types.name_filter import NamePatterns, compile_patterns, split_list
 from kafka_ferry.config.types.problems import Problem, config_error
-
-if TYPE_CHECKING:
-    pass
 
 FILES: Final = "FERRY_ALLOW_FILES"
 """The variable with the folders of files with secrets that flows may name, with commas. Files that

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 import regex
 
-from kafka_ferry.config.files.load import load_flow
+from kafka_ferry.config.files.load import load_opposite
 from kafka_ferry.config.flow import Flow
 from kafka_ferry.config.types.per_topic import PerTopic
-from kafka_ferry.errors import ConfigError
-
-_ARROW: Final = "->"
 
 
 def reverse_flow(flow: Flow) -> Flow:
@@ -61,32 +57,5 @@ def load_reverse_flow(path: str | Path, flow: Flow) -> Flow:
     Raises:
         ConfigError: if the file's opposite flow is invalid.
     """
-    if Path(path).suffix != ".properties":
-        # Such a file holds no other flow, and reading it again would take by far the longest time.
-        back = reverse_flow(flow)
-    else:
-        back = load_either(path, f"{flow.target.alias}{_ARROW}{flow.source.alias}")
+    back = load_opposite(path, flow) or reverse_flow(flow)
     return for_reverse_flow(back).model_copy(update={"sync_group_offsets_enabled": False})
-
-
-def load_either(path: str | Path, name: str | None) -> Flow:
-    """The flow ``name`` of a file, as ``load_flow``; or the reverse flow of its opposite flow.
-
-    Raises:
-        ConfigError: as ``load_flow``; or the file has neither of the two.
-    """
-    try:
-        return load_flow(path, name)
-    except ConfigError:
-        source, arrow, target = (name or "").partition(_ARROW)
-        if not arrow or not _has(path, f"{target}{_ARROW}{source}"):
-            raise
-    return reverse_flow(load_flow(path, f"{target}{_ARROW}{source}"))
-
-
-def _has(path: str | Path, name: str) -> bool:
-    try:
-        load_flow(path, name)
-    except ConfigError:
-        return False
-    return True

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import process_time
 
 import pytest
 
-from kafka_ferry.config import load_flow
-from kafka_ferry.config.reverse_flow import load_either, load_reverse_flow, reverse_flow
+from kafka_ferry.config import load_flow, load_flows
+from kafka_ferry.config.reverse_flow import load_reverse_flow, reverse_flow
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.plan.topics.missing import missing_topics
 from kafka_ferry.plan.topics.topic_filter import select
@@ -76,8 +77,30 @@ def test_a_flow_of_the_file_is_taken_before_one_that_is_made(tmp_path: Path) -> 
     assert not back.sync_group_offsets_enabled
 
 
-def test_either_way_has_a_name(one: Path) -> None:
-    assert load_either(one, "a->b").name == "a->b"
-    assert load_either(one, "b->a").name == "b->a"
-    with pytest.raises(ConfigError, match="a->c: is not an enabled flow"):
-        load_either(one, "a->c")
+def test_an_opposite_flow_that_is_not_enabled_does_not_count(tmp_path: Path) -> None:
+    file = tmp_path / "one.properties"
+    file.write_text(BOTH.replace("b->a.enabled = true", "b->a.enabled = false"))
+    back = load_reverse_flow(file, load_flow(file, "a->b"))
+    assert (back.name, back.writers) == ("b->a", 32)
+
+
+def test_an_opposite_flow_that_is_wrong_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "both.properties"
+    file.write_text(BOTH.replace("writers = 3", "writers = few"))
+    with pytest.raises(ConfigError, match=r"b->a\.writers"):
+        load_reverse_flow(file, load_flow(file, "a->b"))
+
+
+def test_many_reverse_flows_of_a_file_take_seconds(tmp_path: Path) -> None:
+    # Airflow makes a failback's DAG of each.
+    others = [f"c{number}" for number in range(300)]
+    file = tmp_path / "many.properties"
+    brokers = [f"{alias}.bootstrap.servers = {alias}:9092" for alias in ("hub", *others)]
+    enabled = [f"hub->{alias}.enabled = true" for alias in others]
+    file.write_text("\n".join([f"clusters = hub, {', '.join(others)}", *brokers, *enabled]))
+    flows = load_flows(file)
+
+    began = process_time()
+    names = [load_reverse_flow(file, flow).name for flow in flows]
+    assert process_time() - began < 20
+    assert names == [f"{alias}->hub" for alias in others]

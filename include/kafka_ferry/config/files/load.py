@@ -16,7 +16,7 @@ from kafka_ferry.config.files.places import (
     properties_places,
     yaml_places,
 )
-from kafka_ferry.config.flow import Flow
+from kafka_ferry.config.flow import Flow, names_of
 from kafka_ferry.config.flow_permissions import check_flow
 from kafka_ferry.config.types.name_filter import patterns_of_file
 from kafka_ferry.config.types.problems import (
@@ -200,6 +200,20 @@ def load_flow(path: str | Path, name: str | None = None) -> Flow:
     if cut := next((whole for whole in names if whole.startswith(f"{name}>")), ""):
         advice = f"A shell takes > for a redirection: write '{cut}' with quotes."
     raise config_error(str(path), Problem(name, "is not an enabled flow of this file", advice))
+
+
+def load_opposite(path: str | Path, flow: Flow) -> Flow | None:
+    """The flow from the target of a file's flow to its source; None where the file enables none.
+
+    Raises:
+        ConfigError: it is invalid, or the file cannot be read any more.
+    """
+    file, content, suffix = _content(path)
+    name = names_of(flow.target.alias, flow.source.alias)[0]
+    # A YAML file has one flow.
+    if suffix != ".properties" or name not in mm2_properties.flow_names(content, file):
+        return None
+    return load_flow(path, name)
 
 
 def flow_files(directory: str | Path) -> list[Path]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from itertools import permutations
 from typing import Final
 
@@ -87,6 +88,37 @@ def parse_flows(
     Raises:
         ConfigError: the file is invalid; all its problems are listed.
     """
+    reader, pairs = _open(content, file, tuple(targets))
+    reader = reader.again()
+    matching = [pair for pair in pairs if name in names_of(*pair)]
+    if reason := _too_many(len(pairs), len(content)):
+        raise config_error(file, Problem(WHOLE_FILE, reason, "Divide it into several files."))
+    flows = [reader.flow(*pair) for pair in matching or pairs]
+    problems = reader.problems
+    assets = sum(len(flow.schedule_assets) for flow in flows if flow)
+    if assets > _MOST_ASSETS:
+        reason = f"names {assets:,} in all flows, and a file may name {_MOST_ASSETS:,}"
+        problems.append(Problem("schedule.assets", reason, "Divide it into several files."))
+    if problems:
+        raise config_error(file, *problems)
+    return tuple(flow for flow in flows if flow)
+
+
+def flow_names(content: bytes, file: str) -> list[str]:
+    """The names of a file's enabled flows, in the order of its ``clusters``.
+
+    Raises:
+        ConfigError: as ``parse_flows``, but for what is wrong with single flows.
+    """
+    return [names_of(*pair)[0] for pair in _open(content, file, ())[1]]
+
+
+# Of a file with many flows, each has its opposite one looked for.
+@lru_cache(maxsize=1)
+def _open(
+    content: bytes, file: str, targets: Sequence[str]
+) -> tuple[_Reader, list[tuple[str, str]]]:
+    """A file's sorted keys, and source and target of each enabled flow."""
     raw, problems = read_properties(content, file), list[Problem]()
     if len(raw) > _MOST_KEYS:
         reason = f"has {len(raw):,} keys, and may have {_MOST_KEYS:,}"
@@ -121,18 +153,7 @@ def parse_flows(
         settings.ignored[""].append((f"the second {twin} in clusters", "it is one cluster"))
     reader = _Reader(file, settings, providers, problems)
     pairs = [pair for pair in permutations(aliases, 2) if not targets or pair[1] in targets]
-    pairs = [pair for pair in pairs if reader.is_enabled(*pair)]
-    matching = [pair for pair in pairs if name in names_of(*pair)]
-    if reason := _too_many(len(pairs), len(content)):
-        raise config_error(file, Problem(WHOLE_FILE, reason, "Divide it into several files."))
-    flows = [reader.flow(*pair) for pair in matching or pairs]
-    assets = sum(len(flow.schedule_assets) for flow in flows if flow)
-    if assets > _MOST_ASSETS:
-        reason = f"names {assets:,} in all flows, and a file may name {_MOST_ASSETS:,}"
-        problems.append(Problem("schedule.assets", reason, "Divide it into several files."))
-    if problems:
-        raise config_error(file, *problems)
-    return tuple(flow for flow in flows if flow)
+    return reader, [pair for pair in pairs if reader.is_enabled(*pair)]
 
 
 def _too_many(flows: int, size: int) -> str:
@@ -239,6 +260,14 @@ class _Reader:
         self._broken: set[str] = set()
         self._heartbeats_alone: list[tuple[str, str]] = []
 
+    def again(self) -> _Reader:
+        """One of the same keys, which collects the problems of flows anew."""
+        copy = _Reader(
+            self.file, Settings(self._raw, self.ignored), self._providers, [*self.problems]
+        )
+        copy._heartbeats_alone = self._heartbeats_alone
+        return copy
+
     def values(self, scope: str) -> dict[str, str]:
         """A scope's values, with unresolved references; those of other scopes need not be valid."""
         if scope not in self._checked:
@@ -262,9 +291,10 @@ class _Reader:
 
     def _truth(self, place: str, name: str) -> bool | None:
         """The value there, None without one."""
-        if name not in self._raw[place]:
+        value = self._raw.get(place, {}).get(name)
+        if value is None:
             return None
-        key, value = f"{place}{name}", self._raw[place][name]
+        key = f"{place}{name}"
         if wrong := self._providers.wrong(key, value, of_client=False):
             self.problems.append(wrong)
             return False

@@ -27,18 +27,24 @@ _FILES: Final = {
 
 def wrong_registry(properties: Mapping[str, str]) -> Iterator[Problem]:
     """What is wrong with a cluster's properties of its registry, as far as they are no references."""
-    for url in filter(None, map(str.strip, properties.get(f"{PREFIX}url", "").split(","))):
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            yield Problem(f"{PREFIX}url", "must be an address such as https://registry:8081")
-        elif "@" in parts.netloc:
-            reason = "must hold no user and password, since it is shown"
-            yield Problem(f"{PREFIX}url", reason, f"Use {PREFIX}basic.auth.user.info.")
+    urls = map(str.strip, properties.get(f"{PREFIX}url", "").split(","))
+    if wrong := next(filter(None, map(_wrong_url, filter(None, urls))), None):
+        yield wrong
     if "@" in properties.get(f"{PREFIX}proxy", ""):
         yield Problem(f"{PREFIX}proxy", "must hold no user and password, since it is shown")
     login = f"{PREFIX}bearer.auth.credentials.source"
     if properties.get(login, _STATIC_TOKEN) not in _LOGINS:
         yield Problem(login, f"must be one of {', '.join(_LOGINS)}")
+
+
+def _wrong_url(url: str) -> Problem | None:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        return Problem(f"{PREFIX}url", "must be an address such as https://registry:8081")
+    if "@" in parts.netloc:
+        reason = "must hold no user and password, since it is shown"
+        return Problem(f"{PREFIX}url", reason, f"Use {PREFIX}basic.auth.user.info.")
+    return None
 
 
 def registry_client_config(properties: Mapping[str, str]) -> dict[str, str]:

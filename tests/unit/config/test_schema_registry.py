@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -87,6 +88,13 @@ def test_what_no_registry_could_be_is_refused(
         loaded(tmp_path, registry, **options)
     assert why in str(error.value)
     assert "pw" not in str(error.value)
+
+
+def test_many_wrong_addresses_take_no_square_of_their_number(tmp_path: Path) -> None:
+    began = process_time()
+    with pytest.raises(ConfigError):
+        loaded(tmp_path, {"schema.registry.url": "${a:b}," * 5_000})
+    assert process_time() - began < 4
 
 
 def test_a_rule_for_avro_needs_the_registry_of_the_source(tmp_path: Path) -> None:

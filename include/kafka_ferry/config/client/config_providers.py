@@ -34,6 +34,8 @@ If it is not set, a file may use what it declares; if it is empty, nothing. Airf
 is not set: authors of flows there need not be allowed to read the workers' environment.
 """
 
+# Each flow of a file reads them several times.
+_MOST_PATHS: Final = 100
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
 
 # ${NAME}, $(NAME), {{ name }}; and $NAME where it is all of a value or of a quoted part.
@@ -55,7 +57,10 @@ class _Allowed:
     @classmethod
     def parse(cls, text: str) -> _Allowed:
         # org.apache.kafka.common.config.internals.AllowedPaths
-        paths = [Path(os.path.normpath(item)) for item in split_list(text)]
+        items = split_list(text)
+        if len(items) > _MOST_PATHS:
+            raise ValueError(f"has {len(items):,} paths, and may have {_MOST_PATHS}")
+        paths = [Path(os.path.normpath(item)) for item in items]
         for path in paths:
             if not path.is_absolute():
                 raise ValueError(f"{path} must be an absolute path")

@@ -6,6 +6,7 @@ Rules: ``org.apache.kafka.common.security.JaasConfig``, which sets up Java's ``S
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import regex
@@ -226,7 +227,23 @@ def parse_login(text: str) -> Login:
     Raises:
         JaasError: it is not of the form ``Module required name="value" ...;``.
     """
-    tokens = _tokens(text)
+    login = _parse(text)
+    if isinstance(login, str):
+        raise JaasError(login)
+    return login._replace(options=dict(login.options))
+
+
+# Each flow of a file reads one that they share several times, also one that is wrong.
+@lru_cache(maxsize=16)
+def _parse(text: str) -> Login | str:
+    """The login module, or what is wrong."""
+    try:
+        return _login_of(_tokens(text))
+    except JaasError as error:
+        return str(error)
+
+
+def _login_of(tokens: Iterator[_Token]) -> Login:
     module = _word(tokens, "a login module")
     if _word(tokens, "'required' after the login module").lower() not in _FLAGS:
         raise JaasError("'required' must follow the login module")

@@ -133,6 +133,7 @@ def test_providers_read_only_what_they_may(secrets: Path) -> None:
     ("told", "key", "reason"),
     [
         ({"file.class": "company.Vault"}, "file.class", "must be one of org.apache.kafka.common"),
+        ({"file.param.allowed.paths": "/a," * 101}, "file.param.allowed.paths", "has 101 paths"),
         ({"file.param.allowed.paths": "below"}, "file.param.allowed.paths", "an absolute path"),
         (
             {"env.param.allowlist.pattern": "["},

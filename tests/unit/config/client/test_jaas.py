@@ -1,5 +1,8 @@
 """Logins as Java's JaasConfig reads them; each was also tried with Java's own tokenizer."""
 
+from contextlib import suppress
+from time import process_time
+
 import pytest
 
 from kafka_ferry.config.client.jaas import JaasError, parse_login
@@ -60,3 +63,13 @@ def test_a_login_does_not_show_its_options() -> None:
 def test_comments_that_nothing_closes_take_no_longer_than_the_text() -> None:
     with pytest.raises(JaasError, match="a semicolon at its end"):
         parse_login("PlainLoginModule required " + "/*\n" * 300_000 + 'username="u";')
+
+
+def test_a_login_that_many_flows_share_is_read_once() -> None:
+    options = " ".join(f"o{number}=1" for number in range(6_000))
+    began = process_time()
+    for text in (f"{MODULE} required {options};", f"{MODULE} required {options}"):
+        for _ in range(1_000):
+            with suppress(JaasError):
+                parse_login(text)
+    assert process_time() - began < 5

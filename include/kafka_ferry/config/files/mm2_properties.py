@@ -50,8 +50,8 @@ from kafka_ferry.config.types.values import read_truth
 _ALIASES: Final = "List the clusters' aliases, with commas between them: primary, backup."
 # Each takes some 20 ms to read, and Airflow gives up a file of DAGs after 50 s.
 _MOST_FLOWS: Final = 500
-# Of all flows together: each reads the values that they share, and its opposite flow reads the file again.
-_MOST_READ: Final = 32 * 1024 * 1024
+# Of all flows together: each reads the values that they share, and so does its opposite flow.
+_MOST_READ: Final = 8 * 1024 * 1024
 _MOST_CLUSTERS: Final = 500
 # Airflow takes back former ones of all flows at once, and PostgreSQL no more than 7,600: no flow is stored then.
 _MOST_ASSETS: Final = 1_000
@@ -91,7 +91,7 @@ def parse_flows(
     reader, pairs = _open(content, file, tuple(targets))
     reader = reader.again()
     matching = [pair for pair in pairs if name in names_of(*pair)]
-    if reason := _too_many(len(pairs), len(content)):
+    if reason := reader.too_many(pairs):
         raise config_error(file, Problem(WHOLE_FILE, reason, "Divide it into several files."))
     flows = [reader.flow(*pair) for pair in matching or pairs]
     problems = reader.problems
@@ -154,15 +154,6 @@ def _open(
     reader = _Reader(file, settings, providers, problems)
     pairs = [pair for pair in permutations(aliases, 2) if not targets or pair[1] in targets]
     return reader, [pair for pair in pairs if reader.is_enabled(*pair)]
-
-
-def _too_many(flows: int, size: int) -> str:
-    """Why a file may not have so many flows; "" where it may."""
-    if flows > _MOST_FLOWS:
-        return f"enables {flows:,} flows, and a file may have {_MOST_FLOWS}"
-    if flows > 1 and size * flows > _MOST_READ:
-        return f"has {size:,} bytes, and with {flows} flows may have {_MOST_READ // flows:,}"
-    return ""
 
 
 def _explain_blank(problem: Problem, raw: Mapping[str, str]) -> Problem:
@@ -268,6 +259,22 @@ class _Reader:
         copy._heartbeats_alone = self._heartbeats_alone
         return copy
 
+    def too_many(self, pairs: Sequence[tuple[str, str]]) -> str:
+        """Why a file may not have so many flows; "" where it may."""
+        if len(pairs) > _MOST_FLOWS:
+            return f"enables {len(pairs):,} flows, and a file may have {_MOST_FLOWS}"
+        sizes = {
+            scope: sum(len(name) + len(value) for name, value in values.items())
+            for scope, values in self._raw.items()
+        }
+        size = sum(sizes.get(scope, 0) for pair in pairs for scope in _scopes(*pair))
+        if len(pairs) > 1 and size > _MOST_READ:
+            return (
+                f"has {size:,} characters for its {len(pairs)} flows, those that they share for each, and may have "
+                f"{_MOST_READ:,}"
+            )
+        return ""
+
     def values(self, scope: str) -> dict[str, str]:
         """A scope's values, with unresolved references; those of other scopes need not be valid."""
         if scope not in self._checked:
@@ -344,7 +351,7 @@ class _Reader:
         data["policy_settings"] = self._policy_settings(places, data, key_of)
         if rules := self._transform_rules(source, places, data, key_of):
             data["transform"] = rules
-        scopes = ("", f"{source}.", f"{target}.", scope)
+        scopes = _scopes(source, target)
         if self._broken.intersection(scopes):
             return None  # the placeholder of an unknown value would only cause another error
         data["ignored"] = [
@@ -397,6 +404,11 @@ class _Reader:
     def _cluster(self, side: str, alias: str, scope: str) -> dict[str, str]:
         top, own, flow = (self.values(place) for place in ("", f"{alias}.", scope))
         return _cluster(side, top, own, flow)
+
+
+def _scopes(source: str, target: str) -> tuple[str, ...]:
+    """The scopes whose values a flow has."""
+    return "", f"{source}.", f"{target}.", f"{source}->{target}."
 
 
 def _cluster(

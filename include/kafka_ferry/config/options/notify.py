@@ -24,6 +24,7 @@ EVENTS: Final[tuple[Event, ...]] = get_args(Event)
 
 _CONNECTION: Final = r"[A-Za-z0-9_.#!()-]{1,250}"
 _ADDRESS: Final = r"[^@\s<>,;:]+@[^@\s<>,;:]+"
+_MOST_CHANNELS: Final = 100
 _KEYS: Final = (*KINDS, "events", "to", "endpoint")
 _TEXT_FORM: Final = "kind:connection, or email:connection:address"
 
@@ -62,6 +63,8 @@ def _channels(value: object) -> tuple[Channel, ...]:
         raise ValueError(
             f"must be a list of channels, such as [{{slack: ferry_ops}}], or text: {_TEXT_FORM}"
         )
+    if len(value) > _MOST_CHANNELS:
+        raise ValueError(f"has {len(value):,} channels, and may have {_MOST_CHANNELS}")
     channels = tuple(item if isinstance(item, Channel) else _channel(item) for item in value)
     for name, many in Counter(channel.name for channel in channels).items():
         if many > 1:

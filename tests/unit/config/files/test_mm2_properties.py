@@ -455,7 +455,7 @@ def test_a_wrong_value_is_reported_under_the_key_that_holds_it(
             "\n".join(f"c{n}->c0.enabled = true" for n in range(1, 30))
             + f"\ntopics = {','.join(f'topic-{n:06}' for n in range(100_000))}",
             "file",
-            "has 1,301,758 bytes, and with 29 flows may have 1,157,049",
+            "characters for its 29 flows, those that they share for each, and may have 8,388,608",
         ),
     ],
 )

@@ -83,6 +83,7 @@ def test_what_is_written_is_read_as_the_same() -> None:
         (f"https://hooks.example.org/{WORD}", "must be text such as kind:connection"),
         (["slack:ops"], "must be a list of mappings"),
         (5, "must be a list of channels"),
+        (", ".join(f"slack:ops{n}" for n in range(101)), "has 101 channels, and may have 100"),
         ("slack:ops, slack:ops", "names the channel slack:ops twice"),
     ],
 )

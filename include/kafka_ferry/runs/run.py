@@ -258,6 +258,17 @@ class Run:
                 "or written its XCom values; then clear the task plan.",
             )
 
+    def require_carried_out(self) -> None:
+        """Check that ``sync_topics`` has carried out the stored plan, where plans of the flow wait for an approval.
+
+        A task that is marked as successful has not.
+
+        Raises:
+            FerryError: it has not; or the ledger cannot be read.
+        """
+        if self.flow.approval != "never":
+            require_prepared(self._context, self.stored_plan())
+
     def sync_topics(self, expected: str | None = None) -> Plan:
         """Make the plan's changes on the target: its topics, configs, access and the flow's own topics.
 
@@ -434,6 +445,7 @@ class Run:
 
         Raises:
             GroupsFailed: naming the groups that could not be read or committed; the others were.
+            FerryError: as of ``require_carried_out``; no group was moved.
         """
         from kafka_ferry.groups.moves import GroupMoves
         from kafka_ferry.runs.sync_groups.sync import sync_groups
@@ -442,6 +454,7 @@ class Run:
             if self._copying_plan().options.window:
                 # A backfill copies only records before those that groups have read.
                 return GroupMoves(now_ms())
+            self.require_carried_out()
             return sync_groups(self._context)
 
     def publish(self) -> RunReport:

@@ -131,9 +131,11 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
         @task(trigger_rule=TriggerRule.NONE_FAILED, **FAILURE_CALLBACKS)
         def move_groups() -> dict[str, Any]:
             """Translates the groups' offsets back, and commits them on the cluster that they came from."""
+            from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
             from kafka_ferry.runs.failover.failback import failback  # noqa: PLC0415  (PyArrow)
 
-            params = get_current_context()["params"]
+            context = get_current_context()
+            params = context["params"]
             if params["copy_only"]:
                 log.info("Only copied: no group was moved.")
                 return {"ready": 0, "stuck": 0}
@@ -141,6 +143,7 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
             with airflow_errors():
                 groups = named_groups(back, params)
                 if not params["dry_run"]:
+                    Run(back, context["run_id"]).require_carried_out()
                     return _shown(failback(flow, back, groups))
                 try:
                     outlook = failback(flow, back, groups, dry_run=True)

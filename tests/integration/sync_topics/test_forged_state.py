@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -176,14 +177,17 @@ def test_a_plan_in_place_of_the_approved_one_is_not_carried_out(pair: Pair) -> N
     with refused:
         # Without an approval, as where a task is marked as successful.
         this.sync_topics("")
-    with refused:
-        this.mirror(no_spark)
+    for step in (partial(this.mirror, no_spark), this.sync_groups):
+        with refused:
+            step()
     prepared = this.sync_topics(planned.digest)
+    this.sync_groups()
 
     for forge in forgeries:
         save_plan(folder, forge(prepared))
-        with refused:
-            this.mirror(no_spark)
+        for step in (partial(this.mirror, no_spark), this.sync_groups):
+            with refused:
+                step()
     save_plan(folder, prepared)
     with pytest.raises(SparkNeeded):
         this.mirror(no_spark)

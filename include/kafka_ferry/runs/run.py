@@ -150,20 +150,23 @@ class Run:
         self._folder.forget(step, shard=shard)
 
     def proved_topics(self) -> list[TopicProof]:
-        """The topics whose planned ranges are all verified, and of which the target has lost nothing since.
+        """The topics whose planned ranges are all verified, and that are known to be broken since by no later run.
+
+        Nor has the target lost anything of them.
 
         Raises:
             FerryError: if the target does not answer.
         """
         from kafka_ferry.runs.publish.copied_logs import topics_with_losses
-        from kafka_ferry.runs.verify.verified_topics import proved_topics
+        from kafka_ferry.runs.verify.verified_topics import proved_topics, unproved_later
 
         run, proofs = self._context, proved_topics(self._context)
         if not proofs:
             return []
         # Hours may lie between the two, where the step that asks is repeated.
         lost = topics_with_losses(run.flow, run.ledger, {it.remote_topic for it in proofs})
-        return [it for it in proofs if it.remote_topic not in lost]
+        broken = unproved_later(run)
+        return [it for it in proofs if it.remote_topic not in lost and it.topic not in broken]
 
     def reconciliation(self) -> Reconciliation | None:
         """What ``verify`` found the last time, None if it never got to a verdict."""

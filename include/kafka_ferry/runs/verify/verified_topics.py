@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 
 from kafka_ferry.ledger.queries.counts import counts_by_topic
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.runs.state.history import read_history
+from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.verify.checks import unproved_rows
 from kafka_ferry.verify.topics import TOPICS
 
@@ -94,22 +97,13 @@ def proved_topics(run: RunContext) -> list[TopicProof]:
     Args:
         run: the run, whose ledger has all that it has copied.
     """
-    folder = run.folder
-    plan, reconciliation = folder.plan(), folder.reconciliation()
-    verdict = reconciliation.verdict if reconciliation else None
-    if reconciliation is None or verdict is None or any(map(_spoils_all, verdict.expectations)):
+    folder, plan = run.folder, run.folder.plan()
+    proved = _proved(folder, plan)
+    if not proved:
         return []
-    if folder.step_record("verify") is None:
-        # The run was planned again meanwhile.
-        return []
-    failed = {refusal.topic for refusal in plan.remarks.refused}
-    failed_remotely = {target.topic for target in _off(plan, reconciliation)}
-    failed_remotely |= _topics_off(reconciliation)
     window = plan.options.window
     ends: dict[str, dict[int, int]] = {}
-    remote = {choice.topic: choice.remote_topic for choice in plan.choices} if not window else {}
     for range_ in plan.ranges:
-        remote[range_.topic] = range_.remote_topic
         ends.setdefault(range_.topic, {})[range_.partition] = range_.end
     copied = counts_by_topic(run.ledger, run.run_id, of_backfills=window is not None)
     began = folder.step_record("plan")
@@ -123,9 +117,53 @@ def proved_topics(run: RunContext) -> list[TopicProof]:
             ends=ends.get(topic, {}),
             window=window,
         )
-        for topic, remote_topic in sorted(remote.items())
-        if topic not in failed and remote_topic not in failed_remotely
+        for topic, remote_topic in sorted(proved.items())
     ]
+
+
+def unproved_later(run: RunContext) -> set[str]:
+    """The source's topics that the newest of the later planned runs which has looked at them has not proved.
+
+    A step of the run may be repeated at any time: what it has proved then may be known to be broken by now.
+    """
+    runs, planned_at = run.state.folder("runs"), run.folder.plan().at
+    looked: dict[str, bool] = {}
+    for one in sorted(read_history(runs), key=attrgetter("planned_at"), reverse=True):
+        if one.planned_at <= planned_at:
+            break
+        folder = RunFolder(runs, one.run)
+        plan = folder.known_plan()
+        if plan is None or plan.options.window:
+            continue
+        proved = _proved(folder, plan)
+        topics = {it.topic for it in plan.choices} | {it.topic for it in plan.remarks.refused}
+        for topic in topics - looked.keys():
+            looked[topic] = topic in proved
+        if plan.options.is_whole:
+            break
+    return {topic for topic, is_proved in looked.items() if not is_proved}
+
+
+def _proved(folder: RunFolder, plan: Plan) -> dict[str, str]:
+    """The topics whose planned partitions a run has all proved, each with its remote topic."""
+    reconciliation = folder.reconciliation()
+    verdict = reconciliation.verdict if reconciliation else None
+    if reconciliation is None or verdict is None or any(map(_spoils_all, verdict.expectations)):
+        return {}
+    if folder.step_record("verify") is None:
+        # The run was planned again meanwhile.
+        return {}
+    failed = {refusal.topic for refusal in plan.remarks.refused}
+    failed_remotely = {target.topic for target in _off(plan, reconciliation)}
+    failed_remotely |= _topics_off(reconciliation)
+    is_backfill = plan.options.window is not None
+    remote = {it.topic: it.remote_topic for it in plan.choices} if not is_backfill else {}
+    remote |= {range_.topic: range_.remote_topic for range_ in plan.ranges}
+    return {
+        topic: remote_topic
+        for topic, remote_topic in remote.items()
+        if topic not in failed and remote_topic not in failed_remotely
+    }
 
 
 def _spoils_all(expectation: ExpectationResult) -> bool:

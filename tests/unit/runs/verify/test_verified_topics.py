@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from kafka_ferry.model import OffsetsChoice, Plan, Range, Refusal, RunOptions, Window
+from kafka_ferry.report.summary import RunScope, RunSummary
 from kafka_ferry.runs.state.run_context import RunContext
-from kafka_ferry.runs.state.run_folder import Reconciliation
-from kafka_ferry.runs.verify.verified_topics import TopicProof, proved_topics
+from kafka_ferry.runs.state.run_folder import Reconciliation, RunFolder
+from kafka_ferry.runs.verify.verified_topics import TopicProof, proved_topics, unproved_later
 from kafka_ferry.verify import ExpectationResult, TopicRow, Verdict
 from tests.support.runs.reports import changed
 from tests.unit.ledger.entries import a_copied_range, a_transaction
@@ -102,6 +103,36 @@ def test_a_verification_that_the_next_plan_has_overtaken_proves_nothing(
         run.folder.save_reconciliation(GOOD)
 
     assert proved_topics(run) == []
+
+
+def test_a_step_that_is_repeated_knows_what_later_runs_have_found(
+    run_with: Callable[..., RunContext],
+) -> None:
+    run = run_with()
+    choices = tuple(OffsetsChoice(t, f"primary.{t}", False, "") for t in ("orders", "clicks"))
+    made = Plan("primary->backup", "run-2", PLANNED_AT, "A", "B", choices=choices)
+    orders_off = replace(GOOD, ranges=(a_range_row(target_records=9),), verdict=FAILED)
+    refused = (Refusal("clicks", "no.", ""),)
+
+    def later(number: int, found: Reconciliation, **more: Any) -> None:
+        name, at = f"run-{number}", PLANNED_AT + number - 2
+        folder = RunFolder(run.state.folder("runs"), name)
+        plan = changed(made, run=name, at=at, ranges=(a_range(),), **more)
+        folder.save_plan(plan)
+        with folder.step("verify"):
+            folder.save_reconciliation(found)
+        scope = RunScope(partial=bool(plan.options.topics))
+        folder.remember(RunSummary(name, at, at, "incomplete", scope=scope))
+
+    run.folder.save_plan(made)
+    later(1, orders_off)
+    assert unproved_later(run) == set()
+    later(3, orders_off, refused=refused)
+    assert unproved_later(run) == {"orders", "clicks"}
+    later(4, GOOD, options=RunOptions(topics=("orders",)), choices=choices[:1])
+    assert unproved_later(run) == {"clicks"}
+    later(5, orders_off, options=RunOptions(window=Window(1, 2)))
+    assert unproved_later(run) == {"clicks"}
 
 
 def test_a_topic_with_a_partition_that_was_refused_is_not_proved(proofs: Any) -> None:

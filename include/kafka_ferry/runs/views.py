@@ -242,7 +242,9 @@ class FlowViews:
         By when they were planned: an older run that is published again has not looked at the partitions again.
         """
         views: list[tuple[PartitionView, ...]] = []
-        for summary in sorted(self.history(), key=attrgetter("planned_at"), reverse=True):
+        # Of two runs of one id, the report is of the newer one.
+        runs = {one.run: one for one in sorted(self.history(), key=attrgetter("planned_at"))}
+        for summary in sorted(runs.values(), key=attrgetter("planned_at"), reverse=True):
             files = self._folder(summary.run).files
             rows = LARGE.load(files, REPORT_DATA, _partitions) or ()
             views.insert(0, rows)

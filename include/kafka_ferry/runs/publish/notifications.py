@@ -168,9 +168,12 @@ class Notices:
             self._runs.write(_STANDING, remembered.to_json())
 
     def _makes_good(self, trouble: UnresolvedRun) -> bool:
+        if trouble.whole and not self._is_whole():
+            # It may have the id of a run of the whole flow that a user has deleted in Airflow.
+            return False
         # An older run that is published again has not looked at what a newer one has found.
         is_later = self._planned_at() >= trouble.at
-        return trouble.run == self.run or (trouble.whole and self._is_whole() and is_later)
+        return trouble.run == self.run or (trouble.whole and is_later)
 
     def _standing_state(self) -> NotificationState:
         stored = self._runs.read(_STANDING)

@@ -20,11 +20,14 @@ _LINE: Final = TypeAdapter(RunSummary)
 
 
 def remember(runs: StateFolder, summary: RunSummary) -> None:
-    """Add a run; the line of the same run, published before, is replaced.
+    """Add a run; the line of the same run, published before, is replaced, unless that was for other records.
 
-    Two runs that are published at the same instant may leave one line: it serves plots, not proofs.
+    Airflow lets its users delete a run and trigger another one by the same id: one of some topics has not looked at
+    what one of all of them has found. Two runs that are published at the same instant may leave one line: it serves
+    plots, not proofs.
     """
-    lines = [one for one in read_history(runs) if one.run != summary.run]
+    again = (summary.run, summary.scope)
+    lines = [one for one in read_history(runs) if (one.run, one.scope) != again]
     lines = sorted([*lines, summary], key=lambda one: one.finished_at)[-KEPT:]
     runs.write(HISTORY, b"".join(_LINE.dump_json(line) + b"\n" for line in lines))
 

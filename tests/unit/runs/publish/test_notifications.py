@@ -182,6 +182,9 @@ def test_a_run_of_a_part_makes_nothing_good_but_itself(flow: Flow, options: RunO
     leave(flow, "next")
 
     assert told_of(flow, "other part", GREEN) == []
+    # Triggered by the id of a run that was deleted in Airflow.
+    leave(flow, "whole", options=options)
+    assert told_of(flow, "whole", GREEN, ending=1) == []
     (of_itself,) = Notices(flow, "part").of_ending(1, GREEN).notice.facts
     assert of_itself.details == ("part had failed.",)
     (of_the_rest,) = Notices(flow, "next").of_ending(0, GREEN).notice.facts

@@ -29,6 +29,12 @@ def test_a_run_that_is_published_again_replaces_its_line(tmp_path: Path) -> None
     remember(runs, a_run("b", 20))
     remember(runs, a_run("a", 30, records=2))
     assert [(one.run, one.copied.records) for one in read_history(runs)] == [("b", 0), ("a", 2)]
+    # Another run of that id, which is for a part of the flow, takes nothing back.
+    remember(runs, a_run("a", 40, partial=True))
+    assert [(one.run, one.scope.is_whole) for one in read_history(runs)][1:] == [
+        ("a", True),
+        ("a", False),
+    ]
 
 
 def test_only_the_newest_runs_are_kept(tmp_path: Path, monkeypatch) -> None:

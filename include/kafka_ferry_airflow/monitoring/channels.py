@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import smtplib
 from collections.abc import Callable, Mapping
 from html import escape
 from importlib.util import find_spec
@@ -11,6 +12,7 @@ from airflow.sdk import BaseHook
 
 from kafka_ferry.config.options.notify import Channel, Kind
 from kafka_ferry.errors import ConfigError, FerryError
+from kafka_ferry.printable import excerpt
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseNotifier
@@ -28,7 +30,11 @@ _TYPES: Final[Mapping[Kind, tuple[str, ...]]] = {
 }
 
 _TIMEOUT_S: Final = 20  # requests has none of its own
+# A redirect would take a login and headers elsewhere, or to where only this machine reaches. What an answer says is
+# not read: it may be of any length.
+_HTTP: Final[Mapping[str, Any]] = {"timeout": _TIMEOUT_S, "allow_redirects": False, "stream": True}
 _LONGEST_SUBJECT: Final = 200
+_MOST_REPLY_LINES: Final = 1_000
 
 
 def check_providers(flow: Flow) -> None:
@@ -87,18 +93,49 @@ def _slack(channel: Channel, notice: Notice, links: Mapping[str, str]) -> BaseNo
     text = [f"*{_for_slack(notice.title)}*", _for_slack(f"Run {notice.run}"), ""]
     text += map(_for_slack, notice.lines)
     text += ["", " | ".join(f"<{url}|{name}>" for name, url in links.items())]
-    return SlackWebhookNotifier(
-        slack_webhook_conn_id=channel.connection,
-        text="\n".join(text),
-        unfurl_links=False,
-        timeout=_TIMEOUT_S,
-    )
+
+    class Slack(SlackWebhookNotifier):
+        """Without Slack's own client, which reads any answer to its end and follows redirects: hosts other than Slack's
+        take such messages too.
+        """
+
+        def notify(self, _: Any) -> None:
+            import requests  # noqa: PLC0415
+
+            client = self.hook.client
+            try:
+                answer = requests.post(
+                    client.url,
+                    json={"text": self.text, "unfurl_links": False},
+                    proxies=dict.fromkeys(("http", "https"), client.proxy)
+                    if client.proxy
+                    else None,
+                    **_HTTP,
+                )
+            except requests.RequestException as error:
+                # Its text has the address, which is the secret.
+                reason = f"{channel.name} gives no answer: {type(error).__name__}."
+                raise FerryError(reason) from None
+            _require_success(channel, answer)
+
+    return Slack(slack_webhook_conn_id=channel.connection, text="\n".join(text), timeout=_TIMEOUT_S)
 
 
 def _email(channel: Channel, notice: Notice, links: Mapping[str, str]) -> BaseNotifier:
+    from airflow.providers.smtp.hooks.smtp import SmtpHook  # noqa: PLC0415
     from airflow.providers.smtp.notifications.smtp import SmtpNotifier  # noqa: PLC0415
 
-    return SmtpNotifier(
+    class Hook(SmtpHook):
+        def _build_client(self) -> smtplib.SMTP:
+            kind = _ShortSmtpSsl if self.use_ssl else _ShortSmtp
+            return kind(**self._build_client_kwargs(is_async=False))
+
+    class Email(SmtpNotifier):
+        @property
+        def hook(self) -> SmtpHook:
+            return Hook(smtp_conn_id=self.smtp_conn_id, auth_type=self.auth_type)
+
+    return Email(
         smtp_conn_id=channel.connection,
         to=list(channel.to),
         subject=f"Kafka Ferry: {notice.title}"[:_LONGEST_SUBJECT],
@@ -106,33 +143,65 @@ def _email(channel: Channel, notice: Notice, links: Mapping[str, str]) -> BaseNo
     )
 
 
+class _ShortReplies:
+    """A client of smtplib's, for which a reply may have any number of lines."""
+
+    def getreply(self: Any) -> Any:
+        if self.file is None:
+            self.file = self.sock.makefile("rb")
+        file, self.file = self.file, _Lines(self.file)
+        try:
+            return super().getreply()  # type: ignore[misc]
+        finally:
+            # A client that has closed itself has none.
+            self.file = self.file and file
+
+
+class _ShortSmtp(_ShortReplies, smtplib.SMTP):
+    pass
+
+
+class _ShortSmtpSsl(_ShortReplies, smtplib.SMTP_SSL):
+    pass
+
+
+class _Lines:
+    """The lines of a reply, up to a number: more are an error of the connection."""
+
+    def __init__(self, file: Any) -> None:
+        self._file, self._left = file, _MOST_REPLY_LINES
+        self.close = file.close
+
+    def readline(self, size: int) -> bytes:
+        self._left -= 1
+        if self._left < 0:
+            raise OSError(f"a reply of more than {_MOST_REPLY_LINES:,} lines")
+        return bytes(self._file.readline(size))
+
+
 def _webhook(channel: Channel, notice: Notice, links: Mapping[str, str]) -> BaseNotifier:
     from airflow.providers.http.notifications.http import HttpNotifier  # noqa: PLC0415
 
     class Webhook(HttpNotifier):
-        """Sends to the connection's host alone: a redirect would take its login and headers elsewhere."""
+        """Sends to the connection's host alone."""
 
         def notify(self, _: Any) -> None:
             answer = self.hook.run(self.endpoint, json=self.json, extra_options=self.extra_options)
-            # What it says is not read: it may be of any length.
-            with answer:
-                if not 200 <= answer.status_code < 300:
-                    what = (
-                        "a redirect, which is not followed" if answer.is_redirect else answer.reason
-                    )
-                    raise FerryError(f"{channel.name} answers HTTP {answer.status_code}: {what}.")
+            _require_success(channel, answer)
 
     return Webhook(
         http_conn_id=channel.connection,
         endpoint=channel.endpoint,
         json=payload(notice, links),
-        extra_options={
-            "timeout": _TIMEOUT_S,
-            "allow_redirects": False,
-            "stream": True,
-            "check_response": False,
-        },
+        extra_options={**_HTTP, "check_response": False},
     )
+
+
+def _require_success(channel: Channel, answer: Any) -> None:
+    with answer:
+        if not 200 <= answer.status_code < 300:
+            what = "a redirect, which is not followed" if answer.is_redirect else answer.reason
+            raise FerryError(f"{channel.name} answers HTTP {answer.status_code}: {excerpt(what)}.")
 
 
 _NOTIFIERS: Final[Mapping[Kind, Callable[[Channel, Notice, Mapping[str, str]], BaseNotifier]]] = {

@@ -7,17 +7,20 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from kafka_ferry.config.client.config_providers import ALLOWED
 from kafka_ferry.config.options.notify import Channel
-from kafka_ferry.errors import ConfigError
+from kafka_ferry.errors import ConfigError, FerryError
 from kafka_ferry.report.notice import Notice, fact
 from kafka_sandbox.broker import free_port
+from tests.support.servers.http_server import QuietHandler, http_server
 from tests.support.servers.receivers import http_receiver, mail_receiver
 from tests.unit.plan.builders import a_flow
 
@@ -118,6 +121,62 @@ def test_a_receiver_that_refuses_is_an_error(status: int, monkeypatch: pytest.Mo
             with pytest.raises(Exception, match=str(status)) as caught:
                 tell(channel)
             assert TOKEN not in str(caught.value)
+
+
+@contextmanager
+def endless(beginning: bytes, piece: bytes) -> Iterator[int]:
+    """Yields the port of a server whose one answer has no end."""
+
+    def answer() -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                with connection, suppress(OSError):
+                    connection.sendall(beginning)
+                    while True:
+                        connection.sendall(piece)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=answer, daemon=True).start()
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize("channel", [Channel("slack", "ops"), Channel("webhook", "ops")])
+def test_an_answer_is_not_read_to_its_end(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conn_type = "slackwebhook" if channel.kind == "slack" else "http"
+    with endless(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 2**16) as port:
+        host = f"http://127.0.0.1:{port}"
+        connect(monkeypatch, "ops", conn_type=conn_type, host=host, password=TOKEN)
+        tell(channel)
+
+
+def test_a_reply_of_a_mail_server_has_some_lines_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    with endless(b"", b"220-more\r\n" * 2**12) as port:
+        extra = {"disable_ssl": True, "disable_tls": True, "retry_limit": 0}
+        connect(monkeypatch, "ops", conn_type="smtp", host="127.0.0.1", port=port, extra=extra)
+        with pytest.raises(Exception, match="Unable to connect to smtp server"):
+            tell(Channel("email", "ops", to=("a@example.org",)))
+
+
+def test_no_redirect_of_slacks_receiver_is_followed_and_no_error_has_its_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with http_receiver() as inside:
+
+        class Redirect(QuietHandler):
+            def do_POST(self) -> None:
+                self.answer(302, headers={"Location": inside.url})
+
+        with http_server(Redirect) as url:
+            connect(monkeypatch, "ops", conn_type="slackwebhook", password=f"{url}/{TOKEN}")
+            with pytest.raises(FerryError, match="a redirect, which is not followed"):
+                tell(Channel("slack", "ops"))
+    with pytest.raises(FerryError, match=r"slack:ops gives no answer: ConnectionError\.") as caught:
+        tell(Channel("slack", "ops"))
+
+    assert TOKEN not in str(caught.value)
 
 
 def test_a_provider_that_is_missing_is_named_with_the_file_and_what_to_install(

@@ -29,7 +29,12 @@ from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.fetch import corrupt_in
 from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import MissingRecords, committed_records, stored_batches
+from kafka_ferry.wire.partitions.scan import (
+    RECORD_BYTES,
+    MissingRecords,
+    committed_records,
+    stored_batches,
+)
 from kafka_ferry.wire.transactions.exclusive_writer import write_exclusively
 
 # Nothing in a ledger may expire: it is the only offset map.
@@ -39,7 +44,10 @@ _LOST: Final = (
     "them or deleted records. What the ledger has lost can be proved no more: delete the topic, give the copies "
     "up with `ferry repair`, and the next run copies what the source still has."
 )
+_STRANGERS: Final = "Find out who has WRITE on the topic. `ferry repair --ledger` lists and sets aside such records."
 _SET_ASIDE: Final = b'"set-aside"'
+# The flow's own, of thousands of ranges or configs, have some hundred; a few packed kilobytes may be gigabytes.
+_MOST_SPREAD: Final = 512
 # Of copied ranges, and of verifications: an entry of another type has no field of this name.
 _RANGES: Final = b'"ranges"'
 
@@ -133,6 +141,13 @@ def _entry_or_error(
     topic: str, at: int, value: bytes | None, header: BatchHeader
 ) -> Entry | LedgerError:
     """The entry, or why it is none; ``header`` is that of its batch."""
+    # The flow's own are alone in their batches.
+    if len(value or b"") * header.records > _MOST_SPREAD * header.size:
+        return LedgerError(
+            f"{topic} offset {at}: not a ledger record: {len(value or b''):,} bytes of a batch of {header.size:,} with "
+            f"{header.records:,} records.",
+            advice=_STRANGERS,
+        )
     try:
         entry = decode(value or b"", at=f"{topic} offset {at}")
     except LedgerError as error:
@@ -142,7 +157,7 @@ def _entry_or_error(
     return LedgerError(
         f"{topic} offset {at}: a record of the type {entry.type} for {entry.flow} that belongs to no transaction, as "
         "the flow's own do: another client has written it.",
-        advice="Find out who has WRITE on the topic. `ferry repair --ledger` lists such records, and sets them aside.",
+        advice=_STRANGERS,
     )
 
 
@@ -188,7 +203,7 @@ def newest_claims(wire: WireCluster, flow: str, topic: str, start: int) -> Newes
         log = partition_log(wire, TopicPartition(topic, 0))
         first = start if log.start <= start <= log.end else log.start
         run, marks = None, dict[str, Mark]()
-        unreadable, aside = list[tuple[int, bytes | None, LedgerError]](), dict[int, str]()
+        unreadable, aside = list[tuple[int, str, LedgerError]](), dict[int, str]()
         for batch in stored_batches(wire, log, first, log.end):
             is_inside = batch.header.is_transactional
             for at, value in _values(batch, log.partition, wire.alias):
@@ -198,15 +213,15 @@ def newest_claims(wire: WireCluster, flow: str, topic: str, start: int) -> Newes
                 if isinstance(entry, LedgerError):
                     # One in a transaction may be aborted, or will be; who reads the committed ones reports it.
                     if not is_inside:
-                        unreadable.append((at, value, entry))
+                        unreadable.append((at, content_digest(value), entry))
                 elif isinstance(entry, SetAsideEntry):
                     aside |= records_set_aside([entry])
                 elif entry.flow == flow and isinstance(entry, RunEntry):
                     run = entry
                 elif entry.flow == flow and isinstance(entry, OwnershipEntry):
                     marks |= {mark.remote_topic: mark for mark in entry.marks}
-        for at, value, error in unreadable:
-            if aside.get(at) != content_digest(value):
+        for at, digest, error in unreadable:
+            if aside.get(at) != digest:
                 raise error
         given_back = frozenset(name for name, mark in marks.items() if mark.given_back)
         return NewestClaims(run, given_back)
@@ -217,7 +232,7 @@ def newest_claims(wire: WireCluster, flow: str, topic: str, start: int) -> Newes
 def _values(batch: Batch, ledger: TopicPartition, alias: str) -> Iterator[tuple[int, bytes | None]]:
     """The values of a batch's records, with their offsets; none of a marker."""
     with corrupt_in(ledger, alias):
-        for record in () if batch.header.is_control else each_record(batch):
+        for record in () if batch.header.is_control else each_record(batch, RECORD_BYTES):
             yield record[0], key_value_of(record[3])[1]
 
 

@@ -7,7 +7,7 @@ header, are encoded again. Record layout: ``org.apache.kafka.common.record.Defau
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Final
@@ -35,6 +35,8 @@ _SMALL: Final = len(SMALL)
 
 # A record takes some 200 bytes of memory in addition to its content, and as few as 7 in a batch.
 MAX_RECORDS: Final = 4_000_000
+
+_PIECE_BYTES: Final = 1024 * 1024
 
 Record = tuple[int, int, bytes, bytes]
 """Offset, timestamp (ms), attributes (a byte), content: key, value and headers. Plain, for speed."""
@@ -79,7 +81,7 @@ def stream_records(batch: Batch, most: int = MAX_PLAIN_BYTES) -> Iterator[list[R
     rest: list[bytes] = []
     size = needed = 0
     with _name_batch(header):
-        for chunk in decompress_chunks(batch.payload, header.codec):
+        for chunk in _pieces(decompress_chunks(batch.payload, header.codec)):
             rest.append(chunk)
             size += len(chunk)
             if size < needed:
@@ -88,16 +90,29 @@ def stream_records(batch: Batch, most: int = MAX_PLAIN_BYTES) -> Iterator[list[R
             count, end, needed = _whole(plain, left)
             if max(size - end, needed) > most:
                 raise TooLarge(f"a record of more than {most} bytes")
+            rest, size = [plain[end:]], size - end
             if count:
                 records = _walk(plain[:end], header, count, expected)
                 left -= count
                 expected = records[-1][0] - header.base_offset + 1
+                # Only the records are in memory meanwhile: one may be half a gibibyte.
+                del plain
                 yield _at_append_time(records, header) if header.is_log_append_time else records
-            rest, size = [plain[end:]], size - end
+                del records
+            if size and not left:
+                raise MalformedBatch(f"{size} bytes after the last record")
         if left:
             raise IndexError
-        if size:
-            raise MalformedBatch(f"{size} bytes after the last record")
+
+
+def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Chunks of a mebibyte at most: the records of one take many times as much memory, and a codec divides none."""
+    for chunk in chunks:
+        if len(chunk) <= _PIECE_BYTES:
+            yield chunk
+            continue
+        for at in range(0, len(chunk), _PIECE_BYTES):
+            yield chunk[at : at + _PIECE_BYTES]
 
 
 def each_record(batch: Batch, most: int = MAX_PLAIN_BYTES) -> Iterator[Record]:

@@ -8,7 +8,7 @@ join lies between two ledger offsets, and only an unreadable record between thos
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_ferry.as_json import read_json
@@ -83,25 +83,29 @@ class LedgerRecords:
             FerryError: if the target does not answer, or the flow's positions cannot be read.
         """
         entries: list[tuple[int, Entry]] = []
-        unreadable: list[tuple[int, bytes | None, LedgerError]] = []
+        unreadable: list[LedgerRecord] = []
         for at, value, entry, _ in ledger_values(self._flow.target, self.topic, 0):
             if isinstance(entry, LedgerError):
-                unreadable.append((at, value, entry))
+                unreadable.append(
+                    LedgerRecord(
+                        offset=at,
+                        size=len(value or b""),
+                        why=entry.message,
+                        digest=content_digest(value),
+                        is_newer=_is_newer(value or b""),
+                    )
+                )
             else:
                 entries.append((at, entry))
         aside = records_set_aside(entry for _, entry in entries)
         gaps = list(self._gaps(entries)) if unreadable else []
         return [
-            LedgerRecord(
-                offset=at,
-                size=len(value or b""),
-                why=error.message,
-                digest=content_digest(value),
-                hides=tuple(_sentence(gap) for gap in gaps if gap.after < at < gap.before),
-                is_newer=_is_newer(value or b""),
-                is_aside=aside.get(at) == content_digest(value),
+            replace(
+                it,
+                hides=tuple(_sentence(gap) for gap in gaps if gap.after < it.offset < gap.before),
+                is_aside=aside.get(it.offset) == it.digest,
             )
-            for at, value, error in unreadable
+            for it in unreadable
         ]
 
     def set_aside(self, offsets: Collection[int], reason: str) -> list[LedgerRecord]:

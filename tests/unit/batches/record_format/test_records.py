@@ -190,16 +190,37 @@ def test_a_stream_of_records_may_be_cut_into_chunks_anywhere(
         assert [record for some in stream_records(batch) for record in some] == whole
 
 
-def test_few_records_are_in_memory_at_a_time() -> None:
+@pytest.mark.parametrize(
+    ("records", "mebibytes"), [(24, 10), (1, 56)], ids=["a mebibyte each", "one of 24 mebibytes"]
+)
+def test_few_records_are_in_memory_at_a_time(records: int, mebibytes: int) -> None:
     """Of 24 MiB in some kilobytes."""
-    batch = the_batch(a_batch([Record(value=bytes(1024 * 1024))] * 24, codec=4))
+    value = bytes(24 * 1024 * 1024 // records)
+    batch = the_batch(a_batch([Record(value=value)] * records, codec=4))
     tracemalloc.start()
     try:
         assert sum(len(record[3]) for record in each_record(batch)) > 24 * 1024 * 1024
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert most < 10 * 1024 * 1024
+    assert most < mebibytes * 1024 * 1024
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy"])
+def test_records_of_a_chunk_that_no_codec_divides_come_in_pieces(
+    codec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records_module, "_PIECE_BYTES", 1024)
+    batch = the_batch(a_batch([Record(value=b"")] * 1_000, codec=CODECS[codec]))
+    assert max(map(len, stream_records(batch))) < 200
+    assert list(each_record(batch)) == read_records(batch)
+
+
+def test_bytes_after_the_last_record_are_not_gathered() -> None:
+    packed = zstandard.compress(bytes(16 * 1024 * 1024))
+    batch = the_batch(build.with_payload(a_batch(0), packed, attributes=CODECS["zstd"]))
+    with pytest.raises(MalformedBatch, match="bytes after the last record"):
+        list(each_record(batch, 2_000_000))
 
 
 def test_a_record_that_is_larger_than_wanted_is_not_read_to_its_end() -> None:

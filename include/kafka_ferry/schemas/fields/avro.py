@@ -16,6 +16,7 @@ from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperatio
 from typing import Any, Final
 
 from kafka_ferry.batches.rule_counts import FieldCounts
+from kafka_ferry.schemas.fields.avro_unions import TypedUnions
 from kafka_ferry.schemas.fields.avro_walk import AvroWalk
 from kafka_ferry.schemas.fields.limits import (
     MOST_BRANCHES,
@@ -74,6 +75,7 @@ class AvroSchema:
         self._named: dict[str, Any] = {}
         self._root: Any
         self._types: dict[int, str] = {}
+        self._unions = TypedUnions(self._named)
         plain: dict[str, Any] = {}
         try:
             # What two schemas refer to by other names is one schema here.
@@ -143,6 +145,8 @@ class AvroSchema:
     def _encode(self, record: dict[str, Any]) -> bytes:
         stream = io.BytesIO()
         try:
+            if self._walk.has_unnamed_types:
+                record = self._unions.named(record, self._root)
             self._fastavro.schemaless_writer(stream, self._codec, record)
         except Exception as error:
             # Its text would quote the record, and all of the schema.
@@ -162,7 +166,9 @@ class AvroSchema:
             record[name] = (
                 self._default(field)
                 if value is None
-                else self._avro_value(load_json(value), field["type"])
+                else self._avro_value(
+                    load_json(value), field["type"], record_budget(value.encode())
+                )
             )
             return bool(before != record[name])
         within = _named_value(record[name])
@@ -186,7 +192,7 @@ class AvroSchema:
         first = field["type"][0] if isinstance(field["type"], list) else field["type"]
         if self._kind(self._resolve(first)) in ("bytes", "fixed"):
             return default.encode("latin-1")
-        return default
+        return self._unions.named_default(default, field["type"])
 
     def _fields(
         self, node: Any, words: Collection[str], above: Names, budget: Budget
@@ -290,13 +296,14 @@ class AvroSchema:
             }
         return value
 
-    def _avro_value(self, value: Any, node: Any) -> Any:
+    def _avro_value(self, value: Any, node: Any, budget: Budget) -> Any:
         """What a value of JSON is in a record, for a field of a type."""
+        budget.spend()
         if not isinstance(node, list):
-            return self._of_type(value, self._resolve(node))
+            return self._of_type(value, self._resolve(node), budget)
         for branch in map(self._resolve, node):
             try:
-                converted = self._of_type(value, branch)
+                converted = self._of_type(value, branch, budget)
             except NotReadable:
                 continue
             return (
@@ -306,7 +313,7 @@ class AvroSchema:
             )
         raise NotReadable(f"the value fits none of {', '.join(map(self._kind, node))}")
 
-    def _of_type(self, value: Any, type_: Any) -> Any:  # noqa: PLR0911, PLR0912  (a table of types)
+    def _of_type(self, value: Any, type_: Any, budget: Budget) -> Any:  # noqa: PLR0911, PLR0912  (a table of types)
         kind = self._kind(type_)
         if _is_decimal(type_):
             return _unscaled_bytes(value, type_)
@@ -324,12 +331,14 @@ class AvroSchema:
             if value in type_["symbols"]:
                 return value
         elif kind == "array" and isinstance(value, list):
-            return [self._avro_value(item, type_["items"]) for item in value]
+            return [self._avro_value(item, type_["items"], budget) for item in value]
         elif kind == "map" and isinstance(value, dict):
-            return {key: self._avro_value(item, type_["values"]) for key, item in value.items()}
+            return {
+                key: self._avro_value(item, type_["values"], budget) for key, item in value.items()
+            }
         elif kind == "record" and isinstance(value, dict):
             return {
-                item["name"]: self._avro_value(value.get(item["name"]), item["type"])
+                item["name"]: self._avro_value(value.get(item["name"]), item["type"], budget)
                 for item in type_["fields"]
             }
         elif _fits(value, kind):

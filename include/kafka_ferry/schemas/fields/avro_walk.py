@@ -47,20 +47,24 @@ class AvroWalk:
     Attributes:
         is_needed: whether records of it are walked over, however short they are.
         widest: how many types its largest union has.
+        has_unnamed_types: whether a union has an array or a map.
     """
 
     def __init__(self, root: Any, named_types: Mapping[str, Any]) -> None:
         self._root, self._named = root, named_types
         self._depth = _depth(root, named_types)
         self.is_needed = self._depth > MOST_NESTED or _has_empty_values(root, named_types)
-        self.widest = max(
-            (
-                len(node)
-                for one in (root, *named_types.values())
-                for node in _within(one)
-                if isinstance(node, list)
-            ),
-            default=0,
+        unions = [
+            node
+            for one in (root, *named_types.values())
+            for node in _within(one)
+            if isinstance(node, list)
+        ]
+        self.widest = max(map(len, unions), default=0)
+        self.has_unnamed_types = any(
+            isinstance(branch, dict) and branch["type"] in ("array", "map")
+            for union in unions
+            for branch in union
         )
 
     def check(self, payload: bytes) -> None:

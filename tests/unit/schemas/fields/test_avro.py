@@ -215,12 +215,47 @@ def test_a_record_that_would_be_written_otherwise_is_not_changed() -> None:
 
 def test_a_record_that_cannot_be_written_again_is_not_quoted() -> None:
     """An int of more than 32 bits, which the library reads and does not write."""
-    union = ["null", "int", {"type": "map", "values": "int"}]
-    fields = [{"name": "u", "type": union}, {"name": "n", "type": "int"}]
+    fields = [{"name": "u", "type": ["null", "int"]}, {"name": "n", "type": "int"}]
     schema = AvroSchema(registered({"type": "record", "name": "R", "fields": fields}), ())
     with pytest.raises(NotReadable) as error:
-        schema.change(b"\x04\x02\x06pin" + b"\xff" * 5 + b"\x01\0\0", {("n",): "1"})
+        schema.change(b"\x02" + b"\xff" * 5 + b"\x01\0", {("n",): "1"})
     assert str(error.value) == "it cannot be written again: ValueError"
+
+
+def test_arrays_and_maps_of_unions_keep_their_types() -> None:
+    kinds = ["null", {"type": "enum", "name": "K", "symbols": ["X"]}]
+    inner = {"type": "record", "name": "I", "fields": [{"name": "n", "type": "int"}]}
+    union = ["null", "I", {"type": "map", "values": kinds}, {"type": "array", "items": ["null", "K"]}]
+    fields = [{"name": "i", "type": inner}, {"name": "u", "type": union, "default": None}]
+    text = {"type": "record", "name": "R", "fields": fields}
+    schema = AvroSchema(registered(text), ())
+    for value in (None, ("I", {"n": 5}), {"n": "X", "m": None}, ["X", None]):
+        stream = io.BytesIO()
+        fastavro.schemaless_writer(
+            stream, fastavro.parse_schema(text), {"i": {"n": 1}, "u": value}
+        )
+        payload = stream.getvalue()
+        assert schema.change(payload, {("i", "n"): "1"}) == payload
+        assert schema.change(payload, {("u",): None}) == payload[:1] + b"\0"
+
+
+@pytest.mark.parametrize(
+    ("type_", "default", "written"),
+    [
+        (["I", "null"], {"n": 1}, b"\0\x02"),
+        ([{"type": "map", "values": "int"}, "I"], {"n": 1}, b"\0\x02\x02n\x02\0"),
+        ({"type": "array", "items": ["null", "I"]}, [{"n": 1}, None], b"\x04\x02\x02\0\0"),
+        ({"type": "map", "values": "int"}, {}, b"\0"),
+    ],
+)
+def test_a_default_is_of_the_first_type_that_it_may_have(
+    type_: Any, default: Any, written: bytes
+) -> None:
+    inner = {"type": "record", "name": "I", "fields": [{"name": "n", "type": "int"}]}
+    fields = [{"name": "i", "type": inner}, {"name": "d", "type": type_, "default": default}]
+    schema = AvroSchema(registered({"type": "record", "name": "R", "fields": fields}), ())
+    payload = b"\x0a" + written
+    assert schema.change(payload, {("d",): None}) == payload
 
 
 @pytest.mark.parametrize(("length", "is_taken"), [(1_000, True), (1_001, False)])

@@ -175,6 +175,30 @@ def test_a_long_record_takes_no_longer_than_its_length_explains(text: Any, paylo
     assert process_time() - began < 5
 
 
+def tangled(deep: int) -> list[Any]:
+    """A record or a map whose only value is one again, and so on."""
+    types: Any = ["int"]
+    for _ in range(deep):
+        types = ["int", "R", {"type": "map", "values": types}]
+    return [record(("x", types), ("z", "int")), {"type": "map", "values": types}]
+
+
+def test_a_map_that_might_be_a_record_is_written_at_once() -> None:
+    default: Any = 5
+    for _ in range(40):
+        default = {"x": default}
+    text = record(("a", "int"), ("d", tangled(40)), name="T")
+    text["fields"][1]["default"] = {"z": 0, "x": default["x"]}
+    payload = b"\x02" + b"\x02\x02\x02x" + b"\x04\x02\x02x" * 39 + b"\0\x0a" + b"\0" * 40
+    began = process_time()
+    assert schema(text).change(payload, {("a",): "2"}) == b"\x04" + payload[1:]
+    with pytest.raises(NotReadable):
+        schema(text).change(payload, {("d",): json.dumps({"y": default})})
+    with pytest.raises(NotReadable, match="a default does not fit its schema"):
+        schema(text).change(payload, {("d",): None})
+    assert process_time() - began < 5
+
+
 @pytest.mark.parametrize("precision", [10**8, None, "", True, 0, [], 39])
 @pytest.mark.parametrize("value", ["1", '"1"', "1e9"])
 def test_a_decimal_of_a_wrong_precision_is_bytes(precision: object, value: str) -> None:

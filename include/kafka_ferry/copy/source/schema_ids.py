@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -41,7 +42,10 @@ def id_changes(ranges: Iterable[Range], ids: IdBytes) -> dict[str, BatchChange]:
     """
     parts = {range_.topic: range_.id_parts for range_ in ranges}
     return {
-        topic: partial(_change_ids, of_topic, ids) for topic, of_topic in parts.items() if of_topic
+        # What is known is the same everywhere; of unknown ids, each topic has its own number.
+        topic: partial(_change_ids, of_topic, copy(ids))
+        for topic, of_topic in parts.items()
+        if of_topic
     }
 
 
@@ -96,6 +100,7 @@ class MissingSchemas:
                 return counterpart.target_id
         for problem in mirror.problems:
             log.warning("%s", problem)
+        mirror.problems.clear()
         return None
 
     def close(self) -> None:

@@ -184,6 +184,28 @@ def test_a_schema_whose_subject_is_deleted_stays_unknown() -> None:
     assert not target.requests
 
 
+def test_unknown_ids_of_a_topic_take_no_other_topic_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kafka_ferry.schemas.translate.MOST_UNKNOWN", 2)
+    other = replace(RANGE, topic="v")
+    late = IdBytes(KNOWN, lambda it: 107 if it == 7 else None)
+    answers = Answers([a_read(RANGE, 9, 10, 7), a_read(other, 7)])
+    changes = id_changes([RANGE, other], late)
+    found = ChangedReader(answers, changes, {}, "pass", WITHOUT_ID, HOW_TO_REGISTER)
+    assert [values(it) for it in found.next(1) or ()] == [[9, 10, 7], [107]]
+
+
+def test_what_the_target_refuses_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    source, target = MemoryRegistry(first_id=100), MemoryRegistry()
+    target.refused = {"one", "two", "three"}
+    for text in target.refused:
+        source.add("t-value", text)
+    missing = Connected(source, target)
+    assert [missing.resolve(schema_id) for schema_id in (100, 101, 102)] == [None] * 3
+    assert len(caplog.messages) == 3
+
+
 def test_an_unconverted_gap_passes() -> None:
     gap = ConvertedBatch(0, 4)
     (read,) = reader(Answers([Read(RANGE, (gap,))])).next(1) or ()

@@ -13,7 +13,14 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.batches import OPENED_AT_ONCE, ConvertedBatch, Record, TopicLimits, records_of
+from kafka_ferry.batches import (
+    OPENED_AT_ONCE,
+    ConvertedBatch,
+    Record,
+    TooLarge,
+    TopicLimits,
+    records_of,
+)
 from kafka_ferry.batches.record_format.content import Content, read_content
 from kafka_ferry.batches.rule_counts import CHANGED, FAILED
 from kafka_ferry.config.permissions import check_code
@@ -29,6 +36,8 @@ if TYPE_CHECKING:
 
 _MODULES: Final = "ferry_transforms"
 _MOST_TEXT: Final = 200
+# In memory, one takes some 700 bytes, and as few as 7 in a batch.
+_MOST_RECORDS: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +147,11 @@ class FunctionRule:
             topic_limits: what the target topic takes.
 
         Raises:
-            MalformedBatch: if the content of a record cannot be read; ``TooLarge`` for more than ``OPENED_AT_ONCE``.
+            MalformedBatch: if the content of a record cannot be read; ``TooLarge`` for more than ``OPENED_AT_ONCE``,
+                or too many records.
         """
+        if sum(count for _, count in converted.runs) > _MOST_RECORDS:
+            raise TooLarge(f"more than {_MOST_RECORDS:,} records")
         kept: list[Record] = []
         filtered: list[Record] = []
         errors: dict[int, str] = {}

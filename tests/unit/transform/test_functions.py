@@ -15,6 +15,7 @@ from kafka_ferry.batches import (
     AbortFilter,
     ConvertedBatch,
     Reason,
+    TooLarge,
     TopicLimits,
     converted_batches,
     records_of,
@@ -187,6 +188,14 @@ def test_it_gets_no_record_of_very_many_headers() -> None:
 def flow_with(folder: Path, function: str) -> Flow:
     rule = {"topics": ["orders"], "function": function}
     return a_flow(transform=[rule], transform_functions=str(folder))
+
+
+def test_it_gets_no_more_records_at_once_than_memory_is_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kafka_ferry.transform.functions._MOST_RECORDS", 2)
+    with pytest.raises(TooLarge):
+        applied(lambda record, _: record)
 
 
 def test_tasks_get_its_code_and_its_fingerprint_changes_with_its_file(tmp_path: Path) -> None:

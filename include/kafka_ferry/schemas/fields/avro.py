@@ -24,6 +24,7 @@ from kafka_ferry.schemas.fields.limits import (
     check_size,
     record_budget,
     schema_budget,
+    types_budget,
 )
 from kafka_ferry.schemas.fields.record_schema import (
     DEEPEST,
@@ -75,6 +76,8 @@ class AvroSchema:
         self._named: dict[str, Any] = {}
         self._root: Any
         self._types: dict[int, str] = {}
+        self._types_budget = types_budget()
+        self._is_long: dict[int, bool] = {}
         self._unions = TypedUnions(self._named)
         plain: dict[str, Any] = {}
         try:
@@ -184,7 +187,9 @@ class AvroSchema:
             raise NotReadable(f"{field['name']} has no default")
         default = field["default"]
         # Every record of some bytes would get it.
-        if len(str(default)) > _LONGEST_DEFAULT:
+        if id(field) not in self._is_long:
+            self._is_long[id(field)] = len(str(default)) > _LONGEST_DEFAULT
+        if self._is_long[id(field)]:
             raise NotReadable(
                 f"{field['name']} has a default of more than {_LONGEST_DEFAULT} characters"
             )
@@ -220,7 +225,7 @@ class AvroSchema:
         # By identity: a field that many paths lead to has its type once.
         if id(node) not in self._types:
             try:
-                self._types[id(node)] = self._sql_type(node, schema_budget())
+                self._types[id(node)] = self._sql_type(node, schema_budget(self._types_budget))
             except NotReadable:
                 self._types[id(node)] = TEXT
         return self._types[id(node)]
@@ -236,6 +241,8 @@ class AvroSchema:
         if kind == "map":
             return f"map<string,{self._sql_type(only['values'], budget, depth + 1)}>"
         if kind == "record":
+            for field in only["fields"]:
+                budget.spend_name(field["name"])
             fields = (
                 f"{quoted_name(field['name'])}: {self._sql_type(field['type'], budget, depth + 1)}"
                 for field in only["fields"]

@@ -20,7 +20,7 @@ from kafka_ferry.schemas.fields.limits import (
     MOST_STEPS,
     OBJECT_STEPS,
     Budget,
-    record_budget,
+    walk_budget,
 )
 from kafka_ferry.schemas.fields.record_schema import NotReadable
 
@@ -75,7 +75,7 @@ class AvroWalk:
         """
         most_steps = len(payload) * OBJECT_STEPS * (self._depth + 1)
         if self.is_needed or most_steps > MOST_STEPS:
-            self._walk(payload, record_budget(payload))
+            self._walk(payload, walk_budget(payload))
 
     def _walk(self, payload: bytes, budget: Budget) -> None:
         waiting: list[tuple[Any, int]] = [(self._root, 0)]
@@ -101,6 +101,7 @@ class AvroWalk:
             if kind in ("record", "error", "array", "map"):
                 budget.spend(OBJECT_STEPS)
             if kind in ("record", "error"):
+                budget.spend(len(node["fields"]))
                 waiting += ((field["type"], depth + 1) for field in reversed(node["fields"]))
             elif kind in ("array", "map"):
                 items = node["items" if kind == "array" else "values"]

@@ -225,15 +225,18 @@ def test_a_record_that_cannot_be_written_again_is_not_quoted() -> None:
 def test_arrays_and_maps_of_unions_keep_their_types() -> None:
     kinds = ["null", {"type": "enum", "name": "K", "symbols": ["X"]}]
     inner = {"type": "record", "name": "I", "fields": [{"name": "n", "type": "int"}]}
-    union = ["null", "I", {"type": "map", "values": kinds}, {"type": "array", "items": ["null", "K"]}]
+    union = [
+        "null",
+        "I",
+        {"type": "map", "values": kinds},
+        {"type": "array", "items": ["null", "K"]},
+    ]
     fields = [{"name": "i", "type": inner}, {"name": "u", "type": union, "default": None}]
     text = {"type": "record", "name": "R", "fields": fields}
     schema = AvroSchema(registered(text), ())
     for value in (None, ("I", {"n": 5}), {"n": "X", "m": None}, ["X", None]):
         stream = io.BytesIO()
-        fastavro.schemaless_writer(
-            stream, fastavro.parse_schema(text), {"i": {"n": 1}, "u": value}
-        )
+        fastavro.schemaless_writer(stream, fastavro.parse_schema(text), {"i": {"n": 1}, "u": value})
         payload = stream.getvalue()
         assert schema.change(payload, {("i", "n"): "1"}) == payload
         assert schema.change(payload, {("u",): None}) == payload[:1] + b"\0"

@@ -134,6 +134,12 @@ def test_a_record_is_not_spread_by_the_names_of_its_schema() -> None:
     with pytest.raises(NotReadable, match="more values than bytes"):
         schema(kinds).as_json(varint(10_000) + b"\0" * 10_001, ["a"])
     assert len(schema(kinds).as_json(b"\0", ["a"])) < 20
+    empty = schema(record(("a", "int"), *((f"n{number}", "null") for number in range(9_000))))
+    began = process_time()
+    for _ in range(1_000):
+        with pytest.raises(NotReadable, match="more values than bytes"):
+            empty.as_json(b"\0", ["a"])
+    assert process_time() - began < 2
 
 
 def test_a_schema_is_walked_once() -> None:
@@ -147,6 +153,11 @@ def test_a_schema_is_walked_once() -> None:
     for number in range(1, 40):
         doubled = record(("a", doubled), ("b", f"T{number - 1}"), name=f"T{number}")
     assert len(schema(doubled).fields(["a"])["a",].sql_type) < 100_000
+    doubled = record(("x", "int"), name="T0")
+    for number in range(1, 8):
+        fields = ((letter * 10_000, f"T{number - 1}") for letter in "bc")
+        doubled = record(("a" * 10_000, doubled), *fields, name=f"T{number}")
+    assert schema(record(("a", doubled))).fields(["a"])["a",].sql_type == "string"
     assert process_time() - began < 10
 
 

@@ -66,6 +66,11 @@ class ProtobufFiles:
         self._add(ROOT, schema)
         self.root = self._files[ROOT]
 
+    @property
+    def all(self) -> Collection[Any]:
+        """The schema's own file and all that it imports."""
+        return self._files.values()
+
     def _add(self, name: str, schema: RegisteredSchema) -> None:
         try:
             if len(schema.text) > _MOST_TEXT:

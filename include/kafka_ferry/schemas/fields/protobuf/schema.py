@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property, partial
 from typing import Any, Final
 
 from google.protobuf.message_factory import GetMessageClass
@@ -23,7 +23,12 @@ from google.protobuf.message_factory import GetMessageClass
 from kafka_ferry.batches import MalformedBatch
 from kafka_ferry.batches.record_format.varint import decode_varint
 from kafka_ferry.batches.rule_counts import FieldCounts
-from kafka_ferry.schemas.fields.limits import Budget, record_budget, schema_budget
+from kafka_ferry.schemas.fields.limits import (
+    Budget,
+    record_budget,
+    schema_budget,
+    types_budget,
+)
 from kafka_ferry.schemas.fields.protobuf.files import ProtobufFiles
 from kafka_ferry.schemas.fields.protobuf.values import (
     is_map,
@@ -32,7 +37,7 @@ from kafka_ferry.schemas.fields.protobuf.values import (
     readable,
     sql_type,
 )
-from kafka_ferry.schemas.fields.protobuf.walk import ProtobufWalk
+from kafka_ferry.schemas.fields.protobuf.walk import ProtobufWalk, most_steps
 from kafka_ferry.schemas.fields.protobuf.wire import (
     GROUP,
     LENGTH,
@@ -96,7 +101,8 @@ class ProtobufSchema:
         """See ``RecordSchema``."""
         descriptor, record = self._message(payload)
         message, budget = _parse(descriptor, record), record_budget(record)
-        wanted = [field for field in descriptor.fields if field.name in names]
+        # A message may have thousands of fields, and a record a few bytes.
+        wanted = filter(None, map(descriptor.fields_by_name.get, names))
         return json.dumps(
             {field.name: readable(message, field, budget) for field in wanted}
         ).encode()
@@ -124,11 +130,17 @@ class ProtobufSchema:
         if indexes not in self._messages:
             name = self._message_name(indexes)
             descriptor = self._files.pool.FindMessageTypeByName(name)
-            self._messages[indexes] = descriptor, ProtobufWalk(descriptor)
+            self._messages[indexes] = descriptor, ProtobufWalk(descriptor, self._most_steps)
         descriptor, walk = self._messages[indexes]
         record = payload[at:]
         walk.check(record)
         return descriptor, record
+
+    @cached_property
+    def _most_steps(self) -> int:
+        """What a message takes at most, of all files: to follow the fields of each message takes much longer."""
+        files = self._files
+        return most_steps(one for file in files.all for one in _messages(files.pool, file))
 
     def _message_name(self, indexes: _Indexes) -> str:
         """The full name of the message that indexes lead to.
@@ -198,7 +210,7 @@ def _parts(message: Any) -> Iterator[str]:
 
 def _merge(messages: Iterable[Any], words: Collection[str]) -> dict[Names, SchemaField]:
     fields_by_names: dict[Names, set[SchemaField]] = defaultdict(set)
-    budget, types = schema_budget(), cache(sql_type)
+    budget, types = schema_budget(), cache(partial(sql_type, total=types_budget()))
     for message in messages:
         for names, field in _paths(message, words, (), budget, types):
             fields_by_names[names].add(field)
@@ -232,9 +244,18 @@ def _paths(
 
 def _parse(descriptor: Any, record: bytes) -> Any:
     try:
-        return GetMessageClass(descriptor).FromString(record)
+        return _class_of(descriptor).FromString(record)
     except Exception as error:
         raise NotReadable(f"it does not fit its schema: {error or type(error).__name__}") from error
+
+
+def _class_of(descriptor: Any) -> Any:
+    """A message's class, which the library makes with those of all messages that it leads to, by recursion."""
+    try:
+        return GetMessageClass(descriptor)
+    except RecursionError:
+        # It is there by now, and those that are not are made when they are needed.
+        return GetMessageClass(descriptor)
 
 
 def _change(descriptor: Any, record: bytes, names: Names, value: Any) -> bytes:
@@ -253,7 +274,7 @@ def _change(descriptor: Any, record: bytes, names: Names, value: Any) -> bytes:
         if field.is_required:
             raise NotReadable(f"{name} is required")
         return replace_fields(record, {field.number}, field.number, b"")
-    wanted = GetMessageClass(descriptor)()
+    wanted = _class_of(descriptor)()
     put(wanted, field, value)
     group = field.containing_oneof.fields if field.containing_oneof else [field]
     gone = {part.number for part in group}

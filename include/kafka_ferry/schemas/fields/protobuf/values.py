@@ -70,10 +70,15 @@ def is_message(field: Any) -> bool:
     return within is not None and not field.is_repeated and within.full_name != TIMESTAMP
 
 
-def sql_type(field: Any) -> str:
-    """Spark's type of a field, as DDL; a message within itself is text, and so is a field of too many parts."""
+def sql_type(field: Any, total: Budget | None = None) -> str:
+    """Spark's type of a field, as DDL; a message within itself is text, and so is a field of too many parts.
+
+    Args:
+        field: the field.
+        total: the budget of the types of several fields.
+    """
     try:
-        return _sql_type(field, frozenset(), schema_budget())
+        return _sql_type(field, frozenset(), schema_budget(total))
     except NotReadable:
         return TEXT
 
@@ -100,6 +105,8 @@ def _type_of_one(field: Any, above: frozenset[str], budget: Budget) -> str:
     if len(above) >= MOST_NESTED:
         raise NotReadable(f"its schema is nested deeper than {MOST_NESTED}")
     above |= {message.full_name}
+    for member in message.fields:
+        budget.spend_name(member.name)
     fields = (
         f"{quoted_name(member.name)}: {_sql_type(member, above, budget)}"
         for member in message.fields

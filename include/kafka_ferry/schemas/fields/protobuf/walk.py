@@ -30,11 +30,11 @@ class ProtobufWalk:
 
     Args:
         message: the message's descriptor.
+        most_steps: the most that any message within it may take.
     """
 
-    def __init__(self, message: Any) -> None:
-        self._root = message
-        self._most_steps = max(map(_steps, _within(message)))
+    def __init__(self, message: Any, most_steps: int) -> None:
+        self._root, self._most_steps = message, most_steps
 
     def check(self, record: bytes) -> None:
         """Does nothing if a record is neither nested too deep nor has too many values.
@@ -42,8 +42,7 @@ class ProtobufWalk:
         Raises:
             NotReadable: it is or has, or it is no message.
         """
-        most_steps = len(record) // _LEAST_BYTES * self._most_steps
-        if most_steps > MOST_STEPS:
+        if len(record) // _LEAST_BYTES * self._most_steps > MOST_STEPS:
             try:
                 self._walk(record)
             except IndexError:
@@ -80,18 +79,11 @@ class ProtobufWalk:
                 raise NotReadable(f"it is nested deeper than {_MOST_NESTED}")
 
 
+def most_steps(messages: Iterable[Any]) -> int:
+    """The most that one of several messages takes."""
+    return max(map(_steps, messages), default=OBJECT_STEPS)
+
+
 def _steps(message: Any) -> int:
     """What a message takes: Protobuf's library has 8 bytes or more for each of its fields."""
     return OBJECT_STEPS + len(message.fields) // _FIELDS_A_STEP
-
-
-def _within(message: Any) -> Iterable[Any]:
-    """The types of a message and of all those that it may have within it."""
-    found, waiting = {message.full_name: message}, [message]
-    while waiting:
-        for field in waiting.pop().fields:
-            inner = field.message_type
-            if inner is not None and inner.full_name not in found:
-                found[inner.full_name] = inner
-                waiting.append(inner)
-    return found.values()

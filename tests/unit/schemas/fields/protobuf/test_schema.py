@@ -14,6 +14,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_ferry.batches.record_format.varint import encode_varint
 from kafka_ferry.batches.rule_counts import FieldCounts
 from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.schemas.fields.protobuf.schema import ProtobufSchema
@@ -368,6 +369,25 @@ def test_many_messages_take_no_longer_than_their_number_explains() -> None:
 def test_messages_within_each_other_without_an_end_are_text() -> None:
     deep = described(*(f"M{number}" for number in range(1_000)), inner=True)
     assert deep.fields(["a"])["a",].sql_type == "string"
+    # As many as a record's indexes lead to, each for the first time.
+    began = process_time()
+    for number in range(999, -1, -1):
+        record = encode_varint(1) + encode_varint(number)
+        assert deep.as_json(record, ["a"]) == b'{"a": null}'
+    assert process_time() - began < 5
+
+
+def test_types_take_no_more_than_the_length_of_their_names_explains() -> None:
+    """Each of a thousand fields has a type that is made of two thousand, with long names."""
+    text = 'syntax = "proto3"; message T0 { int32 x = 1; }'
+    for number in range(1, 12):
+        fields = (f"T{number - 1} {letter * 1_000} = {at};" for at, letter in ((1, "a"), (2, "b")))
+        text += f"message T{number} {{ {' '.join(fields)} }}"
+    text += "".join(f"message M{number} {{ T11 email = 1; }}" for number in range(1_000))
+    schema = ProtobufSchema(RegisteredSchema(SchemaVersion("s", 1), 1, text, "PROTOBUF"), [])
+    began = process_time()
+    assert schema.fields(["email"])["email",].sql_type == "string"
+    assert process_time() - began < 5
 
 
 def test_a_record_is_not_spread_by_the_fields_that_it_lacks() -> None:

@@ -57,7 +57,7 @@ def test_a_few_bytes_take_neither_the_process_nor_its_memory(kind: str) -> None:
 def test_a_long_record_that_a_producer_would_write_is_read() -> None:
     flags = Top(email="e", flags=[True] * 100_000, old=[{"x": 1}] * 10_000, wide=[{"f1": 1}] * 50)
     record = Top(email="é" * 100_000, inner=flags, wide=[{"f4000": -1}] * 50).SerializeToString()
-    walk = ProtobufWalk(Top.DESCRIPTOR)
+    walk = ProtobufWalk(Top.DESCRIPTOR, 1_008)
     walk.check(record)
     walk._walk(record)
 

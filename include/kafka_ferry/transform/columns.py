@@ -176,4 +176,6 @@ def _headers(encoded: bytes, wanted: frozenset[str] | None) -> tuple[Header, ...
     headers = read_headers(encoded)
     if wanted is None:
         return headers
-    return tuple(header for header in headers if header[0].decode(errors="replace") in wanted)
+    # Of each name, the last one counts: a producer may repeat one a hundred thousand times.
+    last = {header[0]: header for header in headers if header[0].decode(errors="replace") in wanted}
+    return tuple(last.values())

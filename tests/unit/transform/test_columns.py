@@ -46,7 +46,10 @@ def test_records_with_the_same_headers_share_a_row(columns: frozenset[Column]) -
 @pytest.mark.parametrize("columns", [frozenset({"headers"}), frozenset({"headers", "value"})])
 def test_only_headers_that_are_named_count(columns: frozenset[Column]) -> None:
     changer = Changer(TransformRule(topics=("t",), where="headers['a'] is null"))
-    traced = records_with(*((*MARKED, (b"trace", b"%d" % number)) for number in range(3)))
+    repeated = ((MARKED[0][0], b"0"),) * 100
+    traced = records_with(
+        *((*repeated, *MARKED, (b"trace", b"%d" % number)) for number in range(3))
+    )
 
     found = rows(traced, columns, changer)
 

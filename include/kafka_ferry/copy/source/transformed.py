@@ -23,6 +23,7 @@ from kafka_ferry.batches import (
     in_parts,
     records_of,
 )
+from kafka_ferry.batches.record_format.content import header_count
 from kafka_ferry.config.options.transform import ErrorPolicy, TransformRule
 from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.copy.source.reader import Reader
@@ -49,6 +50,8 @@ _LOT_BYTES: Final = 16 * 1024 * 1024
 _LOT_RECORDS: Final = 50_000
 # As JSON for expressions, a record of a registry's schema may have 64 characters for each byte, and some thousand more.
 _SPREAD: Final = 4
+# A header has two bytes or more, and takes some 300 in memory.
+_HEADERS_A_RECORD: Final = 8
 
 
 class NumberedRule(NamedTuple):
@@ -194,7 +197,7 @@ class TransformedReader:
             try:
                 for converted, records in self._opened(read):
                     part.batches.append((converted, records))
-                    lot.records += len(records) * spread
+                    lot.records += len(records) * spread + self._weight(records, read.range.topic)
                     lot.bytes += sum(len(record[3]) for record in records) * spread
                     at = converted.end
                     if lot.is_full:
@@ -226,9 +229,20 @@ class TransformedReader:
         if sum(count for _, count in converted.runs) * spread > _LOT_RECORDS:
             return None
         try:
-            return records_of(converted, OPENED_AT_ONCE // spread)
+            records = records_of(converted, OPENED_AT_ONCE // spread)
         except TooLarge:
             return None
+        return None if self._weight(records, topic) > _LOT_RECORDS else records
+
+    def _weight(self, records: Sequence[Record], topic: str) -> int:
+        """How many records the headers of records count for, where expressions see all of them."""
+        rule = self._rules.get(topic)
+        if rule is None:
+            return 0
+        sees_all = "header_list" in self._evaluator.columns[rule.number]
+        if not sees_all and rule.changer.named_headers is not None:
+            return 0
+        return sum(header_count(record[3]) for record in records) // _HEADERS_A_RECORD
 
     def _spread(self, topic: str) -> int:
         """How many records each of a topic's counts for, in number and bytes."""

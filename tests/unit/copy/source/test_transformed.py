@@ -193,6 +193,21 @@ def test_records_that_their_schemas_may_spread_are_opened_few_at_a_time(
     assert [it.start for it in batches_of(reads, RANGE)] == [0, 3, 6, 9]
 
 
+def test_records_of_many_headers_are_opened_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rejected_records, "_PIECE_RECORDS", 3)
+    monkeypatch.setattr(transformed, "_LOT_RECORDS", 20)
+    monkeypatch.setattr(transformed, "_HEADERS_A_RECORD", 1)
+    batch = a_batch([Record(headers=(("h", None),) * 7) for _ in range(10)])
+    read = Read(RANGE, tuple(converted_batches(batch, AbortFilter(()), 0, 10)))
+    judge = Judge(even)
+    judge.columns = (frozenset({"offset", "header_list"}),)
+
+    reads = all_of(reader(Answers([read], None), judge))
+
+    assert [it.start for it in batches_of(reads, RANGE)] == [0, 3, 6, 9]
+    assert [len(found) for _, found in judge.asked] == [3, 3, 3, 1]
+
+
 def test_two_lots_are_evaluated_at_a_time_and_nothing_is_waited_for_too_long() -> None:
     judge = Judge(even, at_once=False)
     answers = Answers(*([a_read(RANGE, at)] for at in range(0, 16, 4)), None)

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.copy import OutcomeFiles
+from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.model import Note, Plan
 from kafka_ferry.model.ranges import IdPart, Range, parts_of
 from kafka_ferry.model.schemas import SchemaChanges, SchemaRegistration, TranslatedIds
 from kafka_ferry.plan.topics.replication_policy import policy_of
-from kafka_ferry.schemas.ids import FlowSchemas, store_schemas, stored_schemas
+from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema, store_schemas, stored_schemas
 from kafka_ferry.schemas.mirror import SchemaMirror, still_mirrored
 from kafka_ferry.schemas.registry import open_registry
 from kafka_ferry.schemas.subjects import SubjectNames, chosen_subjects, parts_with_ids
@@ -30,6 +31,11 @@ _FINGERPRINT_DIGITS: Final = 16
 _MOVED: Final = (
     "The schemas {} of the source have other ids on the target than before: records that were "
     "copied before have ids that are not valid there any more. Was the target's registry recreated?"
+)
+_GONE: Final = (
+    "The target's registry no longer has the schemas {} of the source, which were mirrored before. They are registered "
+    "again; if they get other ids, records that were copied before have ids that are not valid there any more. Was the "
+    "target's registry recreated?"
 )
 _REPLACED: Final = (
     "The ids {} are of other schemas in the source's registry than before, and records that are "
@@ -50,6 +56,7 @@ class _Mirrored:
         subjects: all subjects of the source.
         known: what the flow has mirrored by now.
         moved: the source's ids that had others on the target.
+        gone: the source's ids that were mirrored before, and whose schemas the target lacks.
         replaced: the source's ids that were of other schemas.
         lost: the source's ids that were mirrored before, and that both registries do not have alike any more.
     """
@@ -58,6 +65,7 @@ class _Mirrored:
     subjects: frozenset[str]
     known: FlowSchemas
     moved: Sequence[int]
+    gone: Sequence[int]
     replaced: Sequence[int]
     lost: Sequence[int]
 
@@ -110,18 +118,57 @@ def mirror_schemas(run: RunContext, plan: Plan) -> tuple[Plan, list[str]]:
     }
     rules = _rules(run.flow, plan, mirrored.subjects, planned)
     schemas = replace(plan.schemas, schema_ids_digest=digest)
-    return replace(plan, ranges=_with_rules(plan, rules), schemas=schemas), mirrored.mirror.problems
+    moved = (Note("", _told(_MOVED, mirrored.moved)),) if mirrored.moved else ()
+    remarks = replace(plan.remarks, notes=(*plan.remarks.notes, *moved))
+    plan = replace(plan, ranges=_with_rules(plan, rules), schemas=schemas, remarks=remarks)
+    return plan, mirrored.mirror.problems
 
 
 def keep_late_schemas(run: RunContext) -> None:
     """Store the ids that a run's tasks have asked for, so that the tasks of the next run need not."""
     if run.flow.sync_schemas != "translate-ids":
         return
-    outcomes = OutcomeFiles.read_all(run.folder.files)
-    late = {schema.source_id: schema for outcome in outcomes for schema in outcome.late_schemas}
+    late = {schema.source_id: schema for schema in _late_schemas(run)}
     stored = stored_schemas(run.state)
     if new := [schema for source_id, schema in late.items() if source_id not in stored.ids]:
         store_schemas(run.state, replace(stored, schemas=(*stored.schemas, *new)))
+
+
+def require_same_schemas(run: RunContext, plan: Plan) -> None:
+    """Check that the target's registry still has, under their ids, the schemas whose ids a run's records were given.
+
+    It takes a request for each schema, and none where no record got an id.
+
+    Raises:
+        VerificationFailed: if it does not.
+        ConfigError, ClusterUnreachable, AccessDenied: as ``planned_schemas``.
+    """
+    if not any(range_.schema_ids for range_ in plan.ranges):
+        return
+    # There is none once the run has been published: later runs compare with what the flow has stored.
+    given = {it.target_id: it for it in stored_schemas(run.folder.files).schemas}
+    given |= {it.target_id: it for it in _late_schemas(run)}
+    with open_registry(run.flow.target) as registry:
+        now = {target_id: registry.with_id(target_id) for target_id in given}
+    changed = [
+        target_id
+        for target_id, schema in now.items()
+        if schema is None or schema.digest != given[target_id].target_digest
+    ]
+    if changed:
+        raise VerificationFailed(
+            f"The schema registry of {run.flow.target.alias} has other schemas than before, or none, under the ids "
+            f"{', '.join(map(str, sorted(changed)))}, which were mirrored before records with them were copied.",
+            advice="Restore that registry, and verify again. If it was recreated for good, its new ids hold for what "
+            "is copied from now on: to copy a topic again, delete the remote topic and run with "
+            "on.target.topic.lost: recopy.",
+        )
+
+
+def _late_schemas(run: RunContext) -> list[MirroredSchema]:
+    """What the run's tasks have asked for."""
+    outcomes = OutcomeFiles.read_all(run.folder.files)
+    return [schema for outcome in outcomes for schema in outcome.late_schemas]
 
 
 def _digest(flow: Flow, known: FlowSchemas) -> str:
@@ -159,6 +206,7 @@ def _mirror(run: RunContext, plan: Plan, *, changes: bool) -> _Mirrored:
         frozenset(subjects),
         FlowSchemas((*now.values(), *kept), topics),
         moved=sorted(moved - replaced),
+        gone=sorted(before.keys() & mirror.digests.keys() - now.keys() - replaced),
         replaced=sorted(replaced),
         lost=sorted(lost & digests.keys() - mirror.digests.keys()),
     )
@@ -188,11 +236,16 @@ def _sentences(mirrored: _Mirrored) -> Iterator[str]:
     yield from mirrored.mirror.problems
     for ids, sentence in (
         (mirrored.moved, _MOVED),
+        (mirrored.gone, _GONE),
         (mirrored.replaced, _REPLACED),
         (mirrored.lost, _LOST),
     ):
         if ids:
-            yield sentence.format(", ".join(map(str, ids)))
+            yield _told(sentence, ids)
+
+
+def _told(sentence: str, ids: Sequence[int]) -> str:
+    return sentence.format(", ".join(map(str, ids)))
 
 
 def _with_rules(plan: Plan, rules: Mapping[str, str]) -> tuple[Range, ...]:

@@ -21,6 +21,7 @@ from kafka_ferry.runs.provenance.authors import require_own_writers
 from kafka_ferry.runs.state.file_digests import record_digests, record_signed, recorded_digests
 from kafka_ferry.runs.state.run_folder import Reconciliation
 from kafka_ferry.runs.state.stored_recounts import StoredRecounts
+from kafka_ferry.runs.sync_topics.schemas import require_same_schemas
 from kafka_ferry.runs.verify.again import SMALL, Rotation, planned_rotation, read_again
 from kafka_ferry.runs.verify.backfill_duplicates import count_duplicates
 from kafka_ferry.runs.verify.dead_letters import look_up_letters
@@ -98,6 +99,7 @@ def verify_run(
     # What was read back is only worth something if it was read from the topics that are there.
     of_topics = _topic_rows(run, plan, target, due)
     _require_same_cluster(target, plan)
+    require_same_schemas(run, plan)
     tables: Rows = {"ranges": [*rows, *again], "partitions": partitions, "topics": of_topics}
     verdict = judge(tables, terms_of(run))
     reconciliation = Reconciliation(

@@ -11,7 +11,7 @@ import pytest
 
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.copy import Outcome, OutcomeFiles
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.model import Plan, Range
 from kafka_ferry.runs.state.file_digests import schemas_of_run
 from kafka_ferry.runs.state.run_context import RunContext
@@ -20,6 +20,7 @@ from kafka_ferry.runs.sync_topics.schemas import (
     keep_late_schemas,
     mirror_schemas,
     planned_schemas,
+    require_same_schemas,
 )
 from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema, store_schemas, stored_schemas
 from tests.support.servers.registries import MemoryRegistry
@@ -208,6 +209,47 @@ def test_an_id_that_has_moved_is_a_note(tmp_path: Path, registries: Registries) 
     (note,) = planned_schemas(run, PLAN).remarks.notes
 
     assert "The schemas 100 of the source have other ids on the target than before" in str(note)
+
+
+def test_a_target_that_was_recreated_empty_is_told_before_and_after_its_ids_have_changed(
+    tmp_path: Path, registries: Registries
+) -> None:
+    run = a_run(tmp_path)
+    mirror_schemas(run, PLAN)
+    registries.target = MemoryRegistry(first_id=7)
+
+    plan = planned_schemas(run, PLAN)
+    gone, moved = mirror_schemas(run, plan)[0].remarks.notes
+
+    assert plan.remarks.notes == (gone,)
+    assert "no longer has the schemas 100 of the source" in str(gone)
+    assert "The schemas 100 of the source have other ids on the target than before" in str(moved)
+    assert not planned_schemas(run, PLAN).remarks.notes
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("now", ["none", "another", "softly deleted"])
+def test_ids_that_are_not_the_targets_any_more_are_no_proof(
+    tmp_path: Path, registries: Registries, now: str, is_late: bool
+) -> None:
+    run = a_run(tmp_path)
+    plan = mirror_schemas(run, planned_schemas(run, PLAN))[0]
+    if is_late:
+        late = tuple(stored_schemas(run.folder.files).schemas)
+        store_schemas(run.folder.files, FlowSchemas())
+        OutcomeFiles(run.folder.files, "0").write(0, [Outcome(RANGE, 9, late_schemas=late)])
+    require_same_schemas(run, plan)
+    if now == "softly deleted":
+        registries.target.delete("p.orders-value")
+        require_same_schemas(run, plan)
+        return
+    registries.target = MemoryRegistry()
+    if now == "another":
+        registries.target.add("p.orders-value", "another")
+
+    require_same_schemas(run, PLAN)
+    with pytest.raises(VerificationFailed, match="under the ids 1, which"):
+        require_same_schemas(run, plan)
 
 
 def test_kept_ids_need_no_change_of_records(tmp_path: Path, registries: Registries) -> None:

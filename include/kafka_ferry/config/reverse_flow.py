@@ -16,8 +16,9 @@ def reverse_flow(flow: Flow) -> Flow:
 
     Records that came from the source are left out (``on.returned.records``), the source's own topics are
     written to (``on.foreign.records``), and so offsets are translated; ``topics.rename`` is inverted; no topic
-    has to be there; it places no replicas, since ``topics.replica.placement`` names racks of the other cluster;
-    and it has no timetable.
+    has to be there; copying begins at the logs' starts, since ``topics.start`` is about the other cluster's;
+    topics keep their configs, and new ones have those of the copies; it places no replicas, since
+    ``topics.replica.placement`` names racks of the other cluster; and it has no timetable.
     """
     renamed = {remote: topic for topic, remote in flow.topics_rename.items()}
     return for_reverse_flow(
@@ -27,6 +28,8 @@ def reverse_flow(flow: Flow) -> Flow:
                 "target": flow.source,
                 "topics": (*flow.topics, *map(regex.escape, renamed)),
                 "topics_rename": renamed,
+                "topics_start": PerTopic(""),
+                "topics_configs": PerTopic(""),
                 "topics_replica_placement": PerTopic(""),
                 "offsets": PerTopic("translated"),
                 "schedule": None,
@@ -38,13 +41,18 @@ def reverse_flow(flow: Flow) -> Flow:
 def for_reverse_flow(flow: Flow) -> Flow:
     """The same flow, allowed to write to the target's own topics, without records that came from there.
 
-    None of its topics has to exist: no application need have written under the target's names on the source.
+    None of its topics has to exist: no application need have written under the target's names on the source. What one
+    has written there before the first run is copied, too. The target's own topics keep their configs: a copy may have
+    a shorter retention than its original, or be compacted, and would have the original's records deleted.
     """
     return flow.model_copy(
         update={
             "on_returned_records": "leave-out",
             "on_foreign_records": "adopt",
             "topics_optional": flow.topics,
+            "auto_offset_reset": "earliest",
+            "isolation_level": "read_committed",
+            "sync_topic_configs_enabled": False,
         }
     )
 

@@ -19,6 +19,9 @@ target: {alias: b, bootstrap.servers: "b:9092"}
 topics: [orders, bills]
 topics.rename: {bills: "b.bills"}
 offsets: preserved
+auto.offset.reset: latest
+topics.start: {orders: group=billing}
+topics.configs: {orders: {retention.ms: 1h, cleanup.policy: compact}}
 writers: 7
 """
 BOTH = """
@@ -29,6 +32,7 @@ a->b.enabled = true
 b->a.enabled = true
 b->a.writers = 3
 b->a.sync.group.offsets.enabled = true
+b.consumer.auto.offset.reset = latest
 """
 
 
@@ -68,11 +72,26 @@ def test_it_writes_to_topics_of_the_target_and_brings_nothing_back(one: Path) ->
     assert back.offsets.of("orders") == "translated"
 
 
+def test_it_begins_at_the_start_and_leaves_the_originals_configs_alone(one: Path) -> None:
+    """Else what was written before its first run is left out, and the originals lose records as the copies do."""
+    back = reverse_flow(load_flow(one))
+    assert (back.auto_offset_reset, back.topics_start.rules) == ("earliest", ())
+    assert not back.sync_topic_configs_enabled
+    assert back.configs_of("orders") == {}
+
+
+def test_aborted_records_can_be_told_from_committed_ones(tmp_path: Path) -> None:
+    file = tmp_path / "uncommitted.yaml"
+    file.write_text(ONE.replace("offsets: preserved", "isolation.level: read_uncommitted"))
+    assert reverse_flow(load_flow(file)).isolation_level == "read_committed"
+
+
 def test_a_flow_of_the_file_is_taken_before_one_that_is_made(tmp_path: Path) -> None:
     file = tmp_path / "both.properties"
     file.write_text(BOTH)
     back = load_reverse_flow(file, load_flow(file, "a->b"))
     assert (back.name, back.writers, back.on_returned_records) == ("b->a", 3, "leave-out")
+    assert (back.auto_offset_reset, back.sync_topic_configs_enabled) == ("earliest", False)
     # A failback moves them once, after the reverse flow's run.
     assert not back.sync_group_offsets_enabled
 

@@ -320,7 +320,8 @@ def test_a_topic_stays_left_out_whole_unless_the_flow_says_otherwise(
     reasons = {skip.topic: skip.reason for skip in plan_now(back).remarks.skipped}
     assert "itself are copied to it" in reasons[orders]
     uncommitted = reverse_flow(there).model_copy(update={"isolation_level": "read_uncommitted"})
-    assert orders in {skip.topic for skip in plan_now(uncommitted, "uncommitted").remarks.skipped}
+    (refused,) = plan_now(uncommitted, "uncommitted").remarks.refused
+    assert f"cannot be told from those of {back.source.alias}" in refused.reason
 
 
 def test_a_topic_into_which_the_opposite_flow_has_copied_nothing_is_no_copy(
@@ -345,7 +346,7 @@ def test_a_topic_into_which_the_opposite_flow_has_copied_nothing_is_no_copy(
         lag(plain)
 
 
-def test_a_topic_that_a_third_flow_brought_back_is_left_out_whole(
+def test_a_topic_that_a_third_flow_brought_back_is_refused(
     pair: Pair, there: Flow, orders: str
 ) -> None:
     write(pair.primary, orders, "a0")
@@ -357,7 +358,7 @@ def test_a_topic_that_a_third_flow_brought_back_is_left_out_whole(
         update={"source": flow.source.model_copy(update={"alias": f"{pair.folder.name}-too"})}
     )
     assert failures(copy_now(other)) == []
-    assert orders in {skip.topic for skip in plan_now(reverse_flow(there)).remarks.skipped}
+    assert orders in {refused.topic for refused in plan_now(reverse_flow(there)).remarks.refused}
 
 
 def test_a_recreated_topic_is_no_copy_any_more(pair: Pair, there: Flow, orders: str) -> None:
@@ -369,7 +370,7 @@ def test_a_recreated_topic_is_no_copy_any_more(pair: Pair, there: Flow, orders: 
     assert values(pair.primary, orders) == ["a0", "b0"]
 
 
-def test_a_ledger_that_cannot_be_read_leaves_the_topic_out(
+def test_without_a_ledger_that_can_be_read_the_topic_is_refused(
     pair: Pair, there: Flow, orders: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def deny(*_: object) -> None:
@@ -379,8 +380,8 @@ def test_a_ledger_that_cannot_be_read_leaves_the_topic_out(
     copy_now(there)
     monkeypatch.setattr(opposite_flow, "require_settled", deny)
     plan = plan_now(reverse_flow(there))
-    assert "are left out completely: No right." in str(plan.remarks.notes[0])
-    assert orders in {skip.topic for skip in plan.remarks.skipped}
+    assert "are not copied: No right." in str(plan.remarks.notes[0])
+    assert orders in {refused.topic for refused in plan.remarks.refused}
 
 
 def test_a_position_after_many_returned_records_has_their_leader_epoch(pair: Pair) -> None:

@@ -36,7 +36,7 @@ class Selection:
     Attributes:
         names: the remote topic's name of each mirrored topic, by its name.
         skipped: the topics that are not mirrored, and why.
-        refused: those that should be mirrored and cannot, because of their names.
+        refused: those that should be mirrored and cannot, because of their names or where their records come from.
     """
 
     names: Mapping[str, str]
@@ -76,11 +76,29 @@ def select(
             return _NO_HEARTBEATS
         return _HEARTBEATS if topic in heartbeats.unasked else ""
 
-    skipped += [Skipped(topic, why) for topic in selected if (why := why_not(topic))]
-    left_out = {skip.topic for skip in skipped}
+    left_out = {topic: why for topic in selected if (why := why_not(topic))}
     remote, refused = _remote_names(flow, [topic for topic in selected if topic not in left_out])
+    if flow.on_returned_records == "leave-out":
+        # What the source's own producers have written there is to be copied: no run without it is a success.
+        refused += [
+            _inseparable(flow, topic, why) for topic, why in left_out.items() if why == returns
+        ]
+    refusals = {refusal.topic for refusal in refused}
+    skipped += [Skipped(topic, why) for topic, why in left_out.items() if topic not in refusals]
     skipped.sort(key=attrgetter("topic"))
     return Selection(remote, skipped, refused)
+
+
+def _inseparable(flow: Flow, topic: str, reason: str) -> Refusal:
+    """Why a topic is not copied of which the records that came from the target cannot be left out one by one."""
+    source, target = flow.source.alias, flow.target.alias
+    return Refusal(
+        topic,
+        f"{reason}, and cannot be told from those of {source}.",
+        f"That takes isolation.level: read_committed, DESCRIBE on the groups ferry.* of {source} and READ on "
+        f"ferry-ledger.{target}.internal there, and no third flow that brings records of {target}. To leave the whole "
+        "topic out, set on.returned.records: skip, or exclude it with topics.exclude.",
+    )
 
 
 def selection_of(flow: Flow, state: ClusterState, names: Iterable[str] | None = None) -> Selection:

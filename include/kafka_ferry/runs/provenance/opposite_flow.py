@@ -95,7 +95,7 @@ def find_returned(
     except (AccessDenied, LedgerError) as error:
         return (
             {},
-            f"Topics with records of {flow.target.alias} are left out completely: {error}",
+            f"Topics with records of {flow.target.alias} are not copied: {error}",
         )
     since = dict.fromkeys(returned_topics(flow, upstream, target_id) & topics.keys(), end)
     otherwise = _topics_of_others(flow, upstream, target_id)

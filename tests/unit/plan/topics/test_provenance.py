@@ -82,6 +82,16 @@ def test_a_topic_never_goes_back_to_a_cluster_that_it_came_through(
     assert len(plan.topics.creations) == 1
 
 
+def test_a_topic_whose_returned_records_cannot_be_told_from_its_own_is_refused() -> None:
+    state = a_state(a_source(), a_source("payments"), origins={"orders": ("T",)})
+    plan = planned(state, a_flow(on_returned_records="leave-out"))
+    (refused,) = plan.remarks.refused
+    assert refused.topic == "orders"
+    assert "copied to it (cluster id T), and cannot be told from those of primary" in refused.reason
+    assert not plan.remarks.skipped
+    assert [range_.topic for range_ in plan.ranges] == ["payments"]
+
+
 def test_a_topic_goes_on_to_other_clusters_and_says_where_it_came_from() -> None:
     plan = planned(a_state(a_source(), a_source("payments"), origins={"orders": ("X", "A")}))
     assert plan.remarks.skipped == ()

@@ -17,8 +17,9 @@ def reverse_flow(flow: Flow) -> Flow:
     Records that came from the source are left out (``on.returned.records``), the source's own topics are
     written to (``on.foreign.records``), and so offsets are translated; ``topics.rename`` is inverted; no topic
     has to be there; copying begins at the logs' starts, since ``topics.start`` is about the other cluster's;
-    topics keep their configs, and new ones have those of the copies; it places no replicas, since
-    ``topics.replica.placement`` names racks of the other cluster; and it has no timetable.
+    no rule changes or leaves out what the source lacks; topics keep their configs, and new ones have those of
+    the copies; it places no replicas, since ``topics.replica.placement`` names racks of the other cluster; and it
+    has no timetable.
     """
     renamed = {remote: topic for topic, remote in flow.topics_rename.items()}
     return for_reverse_flow(
@@ -31,6 +32,7 @@ def reverse_flow(flow: Flow) -> Flow:
                 "topics_start": PerTopic(""),
                 "topics_configs": PerTopic(""),
                 "topics_replica_placement": PerTopic(""),
+                "transform": (),
                 "offsets": PerTopic("translated"),
                 "schedule": None,
             }

@@ -21,6 +21,7 @@ topics.rename: {bills: "b.bills"}
 offsets: preserved
 auto.offset.reset: latest
 topics.start: {orders: group=billing}
+transform: [{topics: [orders], where: value.test is null}]
 topics.configs: {orders: {retention.ms: 1h, cleanup.policy: compact}}
 writers: 7
 """
@@ -78,6 +79,11 @@ def test_it_begins_at_the_start_and_leaves_the_originals_configs_alone(one: Path
     assert (back.auto_offset_reset, back.topics_start.rules) == ("earliest", ())
     assert not back.sync_topic_configs_enabled
     assert back.configs_of("orders") == {}
+
+
+def test_what_the_source_lacks_comes_back_as_it_was_written(one: Path) -> None:
+    """A rule is about what the target may see, and the source would have masked records, and not all, for good."""
+    assert reverse_flow(load_flow(one)).transform == ()
 
 
 def test_aborted_records_can_be_told_from_committed_ones(tmp_path: Path) -> None:

@@ -463,7 +463,7 @@ def test_records_that_came_from_the_target_are_not_backfilled_and_go_back_no_mor
         on_returned_records="leave-out",
         auto_offset_reset="latest",
     )
-    back = reverse_flow(there).model_copy(update={"auto_offset_reset": "earliest"})
+    back = reverse_flow(there)
     write(pair.backup, topic, ("b0", at(1)))
     write(pair.primary, topic, ("a0", at(1)))
     ordinary(back, "back")

@@ -112,7 +112,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/runs/test_judging.py": "runs/verify: verdict",
     "integration/connections/test_kept_connections.py": "control: admin",
     "integration/connections/test_kerberos.py": "wire/connections: kerberos",
-    "integration/verify/test_ledger_topic.py": "ledger: topic; runs/repair: ledger_records",
+    "integration/verify/test_ledger_topic.py": "runs/repair: ledger_records",
     "integration/runs/test_metrics.py": "runs/publish: lag partition_lag prometheus; "
     f"{AIRFLOW}/monitoring: metrics",
     "integration/situations/test_lag.py": "runs/publish: copied_logs",

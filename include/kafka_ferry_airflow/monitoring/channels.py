@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import smtplib
 from collections.abc import Callable, Mapping
 from html import escape
 from importlib.util import find_spec
@@ -34,7 +33,6 @@ _TIMEOUT_S: Final = 20  # requests has none of its own
 # not read: it may be of any length.
 _HTTP: Final[Mapping[str, Any]] = {"timeout": _TIMEOUT_S, "allow_redirects": False, "stream": True}
 _LONGEST_SUBJECT: Final = 200
-_MOST_REPLY_LINES: Final = 1_000
 
 
 def check_providers(flow: Flow) -> None:
@@ -122,61 +120,14 @@ def _slack(channel: Channel, notice: Notice, links: Mapping[str, str]) -> BaseNo
 
 
 def _email(channel: Channel, notice: Notice, links: Mapping[str, str]) -> BaseNotifier:
-    from airflow.providers.smtp.hooks.smtp import SmtpHook  # noqa: PLC0415
     from airflow.providers.smtp.notifications.smtp import SmtpNotifier  # noqa: PLC0415
 
-    class Hook(SmtpHook):
-        def _build_client(self) -> smtplib.SMTP:
-            kind = _ShortSmtpSsl if self.use_ssl else _ShortSmtp
-            return kind(**self._build_client_kwargs(is_async=False))
-
-    class Email(SmtpNotifier):
-        @property
-        def hook(self) -> SmtpHook:
-            return Hook(smtp_conn_id=self.smtp_conn_id, auth_type=self.auth_type)
-
-    return Email(
+    return SmtpNotifier(
         smtp_conn_id=channel.connection,
         to=list(channel.to),
         subject=f"Kafka Ferry: {notice.title}"[:_LONGEST_SUBJECT],
         html_content=_html(notice, links),
     )
-
-
-class _ShortReplies:
-    """A client of smtplib's, for which a reply may have any number of lines."""
-
-    def getreply(self: Any) -> Any:
-        if self.file is None:
-            self.file = self.sock.makefile("rb")
-        file, self.file = self.file, _Lines(self.file)
-        try:
-            return super().getreply()  # type: ignore[misc]
-        finally:
-            # A client that has closed itself has none.
-            self.file = self.file and file
-
-
-class _ShortSmtp(_ShortReplies, smtplib.SMTP):
-    pass
-
-
-class _ShortSmtpSsl(_ShortReplies, smtplib.SMTP_SSL):
-    pass
-
-
-class _Lines:
-    """The lines of a reply, up to a number: more are an error of the connection."""
-
-    def __init__(self, file: Any) -> None:
-        self._file, self._left = file, _MOST_REPLY_LINES
-        self.close = file.close
-
-    def readline(self, size: int) -> bytes:
-        self._left -= 1
-        if self._left < 0:
-            raise OSError(f"a reply of more than {_MOST_REPLY_LINES:,} lines")
-        return bytes(self._file.readline(size))
 
 
 def _webhook(channel: Channel, notice: Notice, links: Mapping[str, str]) -> BaseNotifier:

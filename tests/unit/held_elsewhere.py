@@ -28,6 +28,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/config/client/test_keystores.py": "config/client: pem",
     "unit/config/client/test_translate.py": "config/client: property_names",
     "unit/config/files/test_mm1_properties.py": "config/files: mm1_keys",
+    "unit/config/files/test_mm2_properties.py": "config/files: mm2_flows",
     "unit/config/files/test_yaml_file.py": "config/files: yaml_document",
     "unit/config/test_flow.py": "config/options: backfill base copy groups on_events sync",
     "unit/config/test_permissions.py": "config: flow_permissions",

@@ -10,12 +10,12 @@ from __future__ import annotations
 import base64
 import io
 import json
-import math
 from collections.abc import Collection, Iterator, Mapping
-from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
+from decimal import Decimal
 from typing import Any, Final
 
 from kafka_ferry.batches.rule_counts import FieldCounts
+from kafka_ferry.schemas.fields.avro_decimals import decimal_of, is_decimal, unscaled_bytes
 from kafka_ferry.schemas.fields.avro_unions import TypedUnions
 from kafka_ferry.schemas.fields.avro_walk import AvroWalk
 from kafka_ferry.schemas.fields.limits import (
@@ -49,11 +49,7 @@ _PRIMITIVES: Final = {
     "fixed": "binary",
     "enum": "string",
 }
-# Spark's own limit.
-_MOST_DIGITS: Final = 38
 _LONGEST_DEFAULT: Final = 1_000
-# Python's own context rounds to 28 digits.
-_EXACT: Final = Context(prec=3 * _MOST_DIGITS, traps=[Inexact, InvalidOperation])
 _BOUNDS: Final = {"int": 2**31, "long": 2**63}
 
 
@@ -248,7 +244,7 @@ class AvroSchema:
                 for field in only["fields"]
             )
             return f"struct<{', '.join(fields)}>"
-        if _is_decimal(only):
+        if is_decimal(only):
             return f"decimal({only['precision']},{only.get('scale', 0)})"
         return _PRIMITIVES.get(kind, TEXT)
 
@@ -282,8 +278,8 @@ class AvroSchema:
             budget.spend(len(node))
         type_, value = self._branch(value, node), _named_value(value)
         kind = self._kind(type_)
-        if _is_decimal(type_):
-            return str(_decimal(value, type_))
+        if is_decimal(type_):
+            return str(decimal_of(value, type_))
         if kind in ("bytes", "fixed"):
             return base64.b64encode(value).decode()
         if kind == "enum":
@@ -322,8 +318,8 @@ class AvroSchema:
 
     def _of_type(self, value: Any, type_: Any, budget: Budget) -> Any:  # noqa: PLR0911, PLR0912  (a table of types)
         kind = self._kind(type_)
-        if _is_decimal(type_):
-            return _unscaled_bytes(value, type_)
+        if is_decimal(type_):
+            return unscaled_bytes(value, type_)
         if kind in ("bytes", "fixed") and isinstance(value, str):
             decoded = base64.b64decode(value)
             if kind == "bytes" or len(decoded) == type_["size"]:
@@ -372,40 +368,6 @@ def _fits(value: Any, kind: str) -> bool:
 def _named_value(value: Any) -> Any:
     """A value without its type's name, which those of unions come with."""
     return value[1] if isinstance(value, tuple) else value
-
-
-def _is_decimal(node: Any) -> bool:
-    """Whether a type is a decimal; what a schema says wrongly of one counts for nothing (Avro's specification)."""
-    if not isinstance(node, dict) or node.get("logicalType") != "decimal":
-        return False
-    precision, scale = node.get("precision"), node.get("scale", 0)
-    return (
-        type(precision) is type(scale) is int
-        and 0 <= scale <= precision <= _MOST_DIGITS
-        and precision > 0
-    )
-
-
-def _decimal(value: bytes, node: Mapping[str, Any]) -> Decimal:
-    unscaled = int.from_bytes(value, "big", signed=True)
-    # To write a number takes the square of its length.
-    if abs(unscaled) >= 10 ** node["precision"]:
-        raise NotReadable("a decimal has more digits than its schema says")
-    return Decimal(unscaled).scaleb(-node.get("scale", 0), _EXACT)
-
-
-def _unscaled_bytes(value: Any, node: Mapping[str, Any]) -> bytes:
-    try:
-        number = Decimal(str(value)).scaleb(node.get("scale", 0), _EXACT)
-    except DecimalException:
-        raise NotReadable("the value is no decimal, or has too many digits") from None
-    if isinstance(value, bool) or not number.is_finite() or number != number.to_integral_value():
-        raise NotReadable("the value is no decimal of that scale")
-    if number.adjusted() >= node["precision"]:
-        raise NotReadable("the value has more digits than its decimal")
-    whole = int(number)
-    size = node.get("size") or max(1, math.ceil((whole.bit_length() + 1) / 8))
-    return whole.to_bytes(size, "big", signed=True)
 
 
 def _without_logical(node: Any) -> Any:

@@ -61,6 +61,7 @@ class FlowReader:
         self._checked: set[str] = set()
         self._broken: set[str] = set()
         self._heartbeats_alone: list[tuple[str, str]] = []
+        self._truths: dict[tuple[str, str], bool | None] = {}
 
     def again(self) -> FlowReader:
         """One of the same keys, which collects the problems of flows anew."""
@@ -108,7 +109,12 @@ class FlowReader:
         return bool(own or (own is None and shared and beating))
 
     def _truth(self, place: str, name: str) -> bool | None:
-        """The value there, None without one."""
+        """The value there, None without one; each is read once, also for thousands of pairs of clusters."""
+        if (place, name) not in self._truths:
+            self._truths[place, name] = self._read_truth(place, name)
+        return self._truths[place, name]
+
+    def _read_truth(self, place: str, name: str) -> bool | None:
         value = self._raw.get(place, {}).get(name)
         if value is None:
             return None

@@ -1,4 +1,5 @@
 from pathlib import Path
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -468,6 +469,14 @@ def test_a_file_of_too_much_is_refused(tmp_path: Path, start: str, key: str, rea
 
     assert error.key == key
     assert reason in str(error)
+
+
+def test_what_may_enable_any_of_many_flows_is_read_once(tmp_path: Path) -> None:
+    clusters = ",".join(f"c{number}" for number in range(100))
+    text = f"config.providers = a\nclusters = {clusters}\nemit.heartbeats.enabled = {'${a:b},' * 9_000}"
+    began = process_time()
+    assert refused(properties_file(tmp_path, start=text)).key == "emit.heartbeats.enabled"
+    assert process_time() - began < 5
 
 
 def test_all_problems_of_a_file_are_listed(tmp_path: Path) -> None:

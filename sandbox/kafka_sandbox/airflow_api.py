@@ -254,13 +254,23 @@ class AirflowApi:
         return str(self._call("GET", _details(dag_id, run_id, task_id))["body"])
 
     def answer(
-        self, dag_id: str, run_id: str, task_id: str, option: str, timeout: float = 300
+        self,
+        dag_id: str,
+        run_id: str,
+        task_id: str,
+        option: str,
+        timeout: float = 300,
+        *,
+        again: bool = True,
     ) -> None:
         """Answers the question of a task with one of its options, and waits until it has ended.
 
         Airflow takes a task that is answered before its scheduler has seen its process end for one
         that was killed, and tries it again: so it waits a while, and where it is asked again, it
         answers again.
+
+        Args:
+            again: whether it does; otherwise it ends there.
 
         Raises:
             SandboxError: it has not ended after ``timeout`` seconds.
@@ -274,6 +284,8 @@ class AirflowApi:
             if task["state"] in _DONE:
                 return
             if task["state"] == "awaiting_input" and task["try_number"] > answered:
+                if answered >= 0 and not again:
+                    return
                 time.sleep(_SEEN_S)
                 self._call("PATCH", _details(dag_id, run_id, task_id), body)
                 answered = task["try_number"]

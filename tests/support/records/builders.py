@@ -182,6 +182,8 @@ def produce(
         "compression.type": compression,
         "partitioner": "murmur2_random",
         "enable.idempotence": idempotent or transactional_id is not None,
+        # One that is tried again must not come after those that were sent later.
+        "max.in.flight.requests.per.connection": 1,
         "on_delivery": _raise,
         # By default a transaction's steps wait for each other for a second.
         "retry.backoff.ms": 10,

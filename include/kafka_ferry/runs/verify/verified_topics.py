@@ -180,7 +180,7 @@ def _off(plan: Plan, rows: Rows) -> set[TopicPartition]:
 
 
 def _topics_off(rows: Rows) -> set[str]:
-    """The remote topics that are not those that were copied into, or that nobody could look at."""
+    """The remote topics that are not those that were copied into, or that could not be looked at."""
     return {
         row.remote_topic for row in unproved_rows("topics", rows.verdict, rows.topics, (TOPICS,))
     }

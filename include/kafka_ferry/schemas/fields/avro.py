@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from kafka_ferry.batches.rule_counts import FieldCounts
 from kafka_ferry.schemas.fields.avro_decimals import decimal_of, is_decimal, unscaled_bytes
-from kafka_ferry.schemas.fields.avro_unions import TypedUnions
+from kafka_ferry.schemas.fields.avro_unions import TypedUnions, kind_of, type_of
 from kafka_ferry.schemas.fields.avro_walk import AvroWalk
 from kafka_ferry.schemas.fields.limits import (
     MOST_BRANCHES,
@@ -137,7 +137,7 @@ class AvroSchema:
             ) from error
         if stream.read(1):
             raise NotReadable("it does not fit its schema: more follows")
-        if not isinstance(decoded, dict) or self._kind(self._root) != "record":
+        if not isinstance(decoded, dict) or kind_of(self._root) != "record":
             raise NotReadable("its schema is no record")
         return decoded
 
@@ -174,7 +174,7 @@ class AvroSchema:
         if within is None:
             return False
         inner = self._branch(record[name], field["type"])
-        if self._kind(inner) != "record":
+        if kind_of(inner) != "record":
             raise NotReadable(f"{name} is no record")
         return self._change(within, inner, tuple(below), value)
 
@@ -191,14 +191,14 @@ class AvroSchema:
             )
         # A union's default is of its first branch (Avro's specification).
         first = field["type"][0] if isinstance(field["type"], list) else field["type"]
-        if self._kind(self._resolve(first)) in ("bytes", "fixed"):
+        if kind_of(self._resolve(first)) in ("bytes", "fixed"):
             return default.encode("latin-1")
         return self._unions.named_default(default, field["type"])
 
     def _fields(
         self, node: Any, words: Collection[str], above: Names, budget: Budget
     ) -> Iterator[tuple[Names, SchemaField]]:
-        if self._kind(node) != "record" or len(above) >= DEEPEST:
+        if kind_of(node) != "record" or len(above) >= DEEPEST:
             return
         for field in node["fields"]:
             if field["name"] not in words:
@@ -213,7 +213,7 @@ class AvroSchema:
         """The type itself, or the only one of a union besides null; None if there are several."""
         if not isinstance(node, list):
             return self._resolve(node)
-        non_null = [branch for branch in map(self._resolve, node) if self._kind(branch) != "null"]
+        non_null = [branch for branch in map(self._resolve, node) if kind_of(branch) != "null"]
         return non_null[0] if len(non_null) == 1 else None
 
     def _type_or_text(self, node: Any) -> str:
@@ -229,7 +229,7 @@ class AvroSchema:
     def _sql_type(self, node: Any, budget: Budget, depth: int = 0) -> str:
         budget.spend()
         only = self._only(node)
-        kind = self._kind(only) if only is not None else ""
+        kind = kind_of(only) if only is not None else ""
         if depth > DEEPEST:
             return TEXT
         if kind == "array":
@@ -249,12 +249,7 @@ class AvroSchema:
         return _PRIMITIVES.get(kind, TEXT)
 
     def _resolve(self, node: Any) -> Any:
-        return self._named.get(node, node) if isinstance(node, str) else node
-
-    @staticmethod
-    def _kind(node: Any) -> str:
-        kind = node["type"] if isinstance(node, dict) else node
-        return "record" if kind == "error" else str(kind)
+        return type_of(node, self._named)
 
     def _branch(self, value: Any, node: Any) -> Any:
         """The type that a value has, of a union's."""
@@ -267,7 +262,7 @@ class AvroSchema:
                 for branch in branches
                 if isinstance(branch, dict) and branch.get("name") == value[0]
             )
-        return next(branch for branch in branches if _fits(value, self._kind(branch)))
+        return next(branch for branch in branches if _fits(value, kind_of(branch)))
 
     def _readable(self, value: Any, node: Any, budget: Budget) -> Any:  # noqa: PLR0911  (a table of types)
         """A value as what JSON has."""
@@ -277,7 +272,7 @@ class AvroSchema:
         if isinstance(node, list):
             budget.spend(len(node))
         type_, value = self._branch(value, node), _named_value(value)
-        kind = self._kind(type_)
+        kind = kind_of(type_)
         if is_decimal(type_):
             return str(decimal_of(value, type_))
         if kind in ("bytes", "fixed"):
@@ -311,13 +306,13 @@ class AvroSchema:
                 continue
             return (
                 (branch["name"], converted)
-                if self._kind(branch) in ("record", "enum", "fixed")
+                if kind_of(branch) in ("record", "enum", "fixed")
                 else converted
             )
-        raise NotReadable(f"the value fits none of {', '.join(map(self._kind, node))}")
+        raise NotReadable(f"the value fits none of {', '.join(map(kind_of, node))}")
 
     def _of_type(self, value: Any, type_: Any, budget: Budget) -> Any:  # noqa: PLR0911, PLR0912  (a table of types)
-        kind = self._kind(type_)
+        kind = kind_of(type_)
         if is_decimal(type_):
             return unscaled_bytes(value, type_)
         if kind in ("bytes", "fixed") and isinstance(value, str):

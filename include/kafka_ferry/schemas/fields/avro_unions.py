@@ -41,7 +41,7 @@ class TypedUnions:
         node = self._resolve(node)
         if isinstance(node, list):
             return self._of_union(value, node, is_default=is_default)
-        kind = _kind(node)
+        kind = kind_of(node)
         if kind == "array":
             return [self._value(item, node["items"], is_default=is_default) for item in value]
         if kind == "map":
@@ -49,7 +49,7 @@ class TypedUnions:
                 key: self._value(item, node["values"], is_default=is_default)
                 for key, item in value.items()
             }
-        if kind in ("record", "error"):
+        if kind == "record":
             return {
                 field["name"]: self._value(
                     value[field["name"]], field["type"], is_default=is_default
@@ -64,22 +64,29 @@ class TypedUnions:
             name, value = value
             branch = next(one for one in branches if _name(one) == name)
         elif isinstance(value, (list, dict)):
-            objects = ("record", "error", "map") if is_default else ("map",)
+            objects = ("record", "map") if is_default else ("map",)
             kinds = ("array",) if isinstance(value, list) else objects
-            branch = next(one for one in branches if _kind(one) in kinds)
+            branch = next(one for one in branches if kind_of(one) in kinds)
         else:
             return value
         return _name(branch), self._value(value, branch, is_default=is_default)
 
     def _resolve(self, node: Any) -> Any:
-        return self._named.get(node, node) if isinstance(node, str) else node
+        return type_of(node, self._named)
 
 
-def _kind(node: Any) -> str:
-    return str(node["type"] if isinstance(node, dict) else node)
+def type_of(node: Any, named_types: Mapping[str, Any]) -> Any:
+    """A type, or the one of that name."""
+    return named_types.get(node, node) if isinstance(node, str) else node
+
+
+def kind_of(node: Any) -> str:
+    """Which of Avro's types it is; an error is a record."""
+    kind = node["type"] if isinstance(node, dict) else node
+    return "record" if kind == "error" else str(kind)
 
 
 def _name(node: Any) -> str:
     """A type's name as fastavro has it in front of a value: an array or a map has none of its own."""
-    kind = _kind(node)
+    kind = kind_of(node)
     return kind if kind in ("array", "map") or not isinstance(node, dict) else str(node["name"])

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, NamedTuple
 
+from kafka_ferry.schemas.fields.avro_unions import type_of
 from kafka_ferry.schemas.fields.limits import (
     MOST_NESTED,
     MOST_STEPS,
@@ -90,7 +91,7 @@ class AvroWalk:
                 if node:
                     waiting += ((node, depth), (node.items, depth + 1))
                 continue
-            node = self._named.get(node, node) if isinstance(node, str) else node
+            node = type_of(node, self._named)
             if isinstance(node, list):
                 branch, at = _varint(payload, at)
                 if not 0 <= branch < len(node):

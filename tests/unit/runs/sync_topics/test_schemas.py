@@ -303,7 +303,7 @@ def test_ids_that_tasks_have_asked_for_are_stored_once_the_run_is_published(tmp_
 def test_a_run_copies_by_the_ids_that_both_registries_gave_it_and_by_no_others(
     tmp_path: Path, registries: Registries
 ) -> None:
-    """Whoever writes in the state folder could give records the id of another schema, and the proof would hold."""
+    """A user who writes in the state folder could give records the id of another schema, and the proof would hold."""
     run = a_run(tmp_path)
     made, _ = mirror_schemas(run, planned_schemas(run, PLAN))
     honest = stored_schemas(run.state)

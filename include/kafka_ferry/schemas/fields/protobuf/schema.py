@@ -16,6 +16,7 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
+from operator import attrgetter
 from typing import Any, Final
 
 from google.protobuf.message_factory import GetMessageClass
@@ -102,7 +103,8 @@ class ProtobufSchema:
         descriptor, record = self._message(payload)
         message, budget = _parse(descriptor, record), record_budget(record)
         # A message may have thousands of fields, and a record a few bytes.
-        wanted = filter(None, map(descriptor.fields_by_name.get, names))
+        known = filter(None, map(descriptor.fields_by_name.get, names))
+        wanted = sorted(known, key=attrgetter("index"))
         return json.dumps(
             {field.name: readable(message, field, budget) for field in wanted}
         ).encode()

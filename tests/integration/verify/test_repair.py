@@ -251,6 +251,12 @@ def test_what_the_source_has_no_more_is_told_before_it_is_lost(copy: Copied) -> 
     said = ferry_repair(copy).stdout
     assert "up to 15 offsets that were copied to it, and that the source no longer has" in said
     assert "in partition 0 [0, 15)." in said
+    # The source still has the others, though no run copies them to that name.
+    other_flows = ({"topics_rename": {copy.topic: "elsewhere"}}, {"topics": (copy.other,)})
+    for options in other_flows:
+        (state,) = Repair(copy.flow.model_copy(update=options)).look([copy.remote])
+        assert not state.on_source
+        assert [part.only_copy for part in state.partitions] == [((0, 15),)]
     repaired(copy)
     copy.assert_the_next_run_copies_all()
 

@@ -88,8 +88,8 @@ class CopyState:
         remote_topic: the topic on the target.
         remote_topic_id: its id, "" where it does not exist.
         preserved: whether records keep their offsets in it.
-        on_source: whether the source has the topic and the flow mirrors it, so that it can be
-            copied again.
+        on_source: whether the source has the topic and the flow mirrors it to this one, so that it
+            can be copied again.
         created: whether the flow has created the remote topic.
         problem: what is wrong with the topic as a whole, as a sentence; "" where nothing is.
         given_up: whether this repair has given it up.
@@ -149,7 +149,7 @@ class CopyState:
         else:
             text += (
                 f". No run can copy it again: the source no longer has {self.topic}, or the flow "
-                "does not mirror it."
+                "does not mirror it to that name."
             )
         if not self.created:
             text += (
@@ -176,8 +176,9 @@ class Copy:
     Attributes:
         topic: the source's topic.
         remote_topic: the topic on the target.
-        source: the source's topic, None where it is gone or the flow no longer mirrors it.
+        source: the source's topic, None where it is gone.
         remote: the topic on the target, None where it does not exist.
+        mirrored: whether the flow mirrors the source's topic to this one.
         mark: the newest mark on its name.
         positions: by partition, without those in remote topics that were given up.
         released: whether ``remote`` was given up.
@@ -188,6 +189,7 @@ class Copy:
     remote_topic: str
     source: Topic | None
     remote: Topic | None
+    mirrored: bool = True
     mark: Mark | None = None
     positions: Mapping[int, Position] = field(default_factory=dict)
     released: bool = False
@@ -220,7 +222,7 @@ class Copy:
             remote_topic=self.remote_topic,
             remote_topic_id=self.remote_id,
             preserved=self.preserved,
-            on_source=self.source is not None,
+            on_source=self.source is not None and self.mirrored,
             created=self.mark is None or self.mark.created,
             problem=self._problem(flow),
             known_ids=tuple(sorted(ids - {""})),

@@ -154,10 +154,12 @@ class Repair:
         leftover = {tp.topic for tp, p in committed.items() if p.remote_topic_id in known.released}
 
         source = ClusterControl(flow.source)
-        selected, _ = select_topics(flow, source.topic_names())
+        on_source = source.topic_names()
+        selected, _ = select_topics(flow, on_source)
+        mirrored = {policy_of(flow).remote_topic(topic): topic for topic in selected}
         topics = {remote: topic for topic, remote in known.copied.items()}
         topics |= {name: mark.topic for name, mark in known.marks.items()}
-        topics |= {policy_of(flow).remote_topic(topic): topic for topic in selected}
+        topics |= mirrored
         names = {tp.topic for tp in positions} | known.marks.keys() | set(known.copied.values())
         names = (names | leftover) & topics.keys()
         if unknown := sorted(set(chosen_names) - names):
@@ -168,7 +170,7 @@ class Repair:
             )
         names = names.intersection(chosen_names) if chosen_names else names
         remotes, refused_there = self._target.readable_topics(names)
-        sources, refused = source.readable_topics({topics[name] for name in names} & set(selected))
+        sources, refused = source.readable_topics({topics[name] for name in names} & set(on_source))
         refused_there |= {name: refused[topics[name]] for name in names if topics[name] in refused}
         self.refused = refused_there
         return [
@@ -177,6 +179,7 @@ class Repair:
                 remote_topic=name,
                 source=sources.get(topics[name]),
                 remote=remotes.get(name),
+                mirrored=name in mirrored,
                 mark=known.marks.get(name),
                 positions={tp.partition: p for tp, p in positions.items() if tp.topic == name},
                 released=name in remotes and remotes[name].topic_id in known.released,

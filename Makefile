@@ -13,22 +13,23 @@ INSTALL := uv pip install --quiet --no-deps --python $(BIN)/python \
   --config-settings-package pyspark:--build-option=--compression=stored
 
 # Two processors are never idle: what waits for brokers and for Airflow most of the time leaves them to others.
-# First the tests that must be alone, one after the other, since a real Airflow has to answer in time; and beside them,
-# with a low priority, what waits for nothing, in a cache of its own (.ci/run). Then three files at a time: each
-# process has brokers and a Spark of its own, which the tests of a file share. The long files come first
-# (pyproject.toml), so that none waits for another.
-BESIDE := tests/unit tests/simulation/test_histories.py tests/faults/test_foreign_bytes.py
-OTHERS := tests/system tests/faults tests/integration tests/simulation $(BESIDE:%=--ignore=%)
+# First the tests that must be alone, one after the other, since a real Airflow has to answer in time, and then three
+# files at a time: each process has brokers and a Spark of its own, which the tests of a file share. Beside all of
+# them, with a low priority and in a cache of its own (.ci/run), what waits for nothing. The long files come first
+# (here and in pyproject.toml), so that none waits for another.
+BESIDE := tests/simulation/test_histories.py tests/faults/test_foreign_bytes.py tests/unit
+BESIDE_LONG := tests/system/spark/test_image.py tests/faults/test_memory.py tests/faults/test_foreign_bytes.py tests/simulation
 # Linux shares the processors between sessions first (autogroup), and brokers and Airflow have sessions of their own:
 # among them a process's own priority says nothing.
 LAST := $$(command -v setsid) sh -c '{ echo 10 > /proc/self/autogroup; } 2> /dev/null; exec nice -n 10 "$$@"' sh
 define run_tests
-FERRY_SOURCE_BROKERS=1 FERRY_TARGET_BROKERS=1 $(LAST) pytest -n 2 --dist loadfile -o cache_dir=.pytest_cache/beside \
-  -m "$(1)" $(2) > $(VENV)/beside.log 2>&1 & beside=$$!; \
+FERRY_SOURCE_BROKERS=1 FERRY_TARGET_BROKERS=1 $(LAST) pytest -n 2 --dist loadfile --no-loadscope-reorder \
+  -o cache_dir=.pytest_cache/beside -m "$(1)" $(2) > $(VENV)/beside.log 2>&1 & beside=$$!; \
   trap "kill $$beside 2> /dev/null" EXIT; trap "exit 130" INT TERM; \
-  pytest -m "$(1) and alone" tests/system; alone=$$?; wait $$beside; beside=$$?; cat $(VENV)/beside.log; \
-  pytest -n 3 --dist loadfile --no-loadscope-reorder -m "$(1) and not alone" $(OTHERS) && \
-  [ "$$alone $$beside" = "0 0" ]
+  pytest -m "$(1) and alone" tests/system; alone=$$?; \
+  pytest -n 3 --dist loadfile --no-loadscope-reorder -m "$(1) and not alone" \
+    $(filter-out $(2),tests/system tests/faults tests/integration tests/simulation) $(2:%=--ignore=%); others=$$?; \
+  wait $$beside; beside=$$?; cat $(VENV)/beside.log; [ "$$alone $$others $$beside" = "0 0 0" ]
 endef
 # With --quiet, mkdocs would count no warning, and --strict fail at none.
 SITE = NO_MKDOCS_2_WARNING=1 mkdocs build --strict --site-dir $(1) 2> $(VENV)/docs.log || { \
@@ -65,7 +66,7 @@ test: setup ## Run each promise's test once, on real clusters, a real Spark and 
 	@$(call run_tests,not long,$(BESIDE))
 
 test-long: setup ## Run what needs minutes, such as storms and old brokers, and what happens seldom
-	@$(call run_tests,long,$(filter-out tests/unit,$(BESIDE)))
+	@$(call run_tests,long,$(BESIDE_LONG))
 
 storm: setup ## Kill, cut and delete while flows run: make storm FAULTS=500 SEED=7
 	@pytest -s tests/faults/test_storm.py $(if $(FAULTS),--storm-faults $(FAULTS)) $(if $(SEED),--storm-seed $(SEED))

@@ -25,9 +25,9 @@ IDENTITY, DEFAULT = "IdentityReplicationPolicy", "DefaultReplicationPolicy"
 @pytest.mark.parametrize(
     ("policy", "offsets", "rounds"),
     [
-        pytest.param(DEFAULT, "translated", 10, id="by-alias"),
-        pytest.param(IDENTITY, "translated", 14, id="with-kept-names"),
-        pytest.param(DEFAULT, "preserved", 6, id="preserved"),
+        pytest.param(DEFAULT, "translated", 5, id="by-alias"),
+        pytest.param(IDENTITY, "translated", 7, id="with-kept-names"),
+        pytest.param(DEFAULT, "preserved", 4, id="preserved"),
     ],
 )
 @pytest.mark.timeout(1800)

@@ -103,7 +103,7 @@ def test_copier_storm(
     storm = make_storm(folder, flow, topics, clusters, seed, "threads")
     with told(storm, f"copier-{seed}", folder):
         with Generator(clusters["source"].bootstrap, topics, seed, most=300_000, pause=0.4):
-            storm.rage(COPIER, request.config.getoption("--storm-faults") or 12, 0.6)
+            storm.rage(COPIER, request.config.getoption("--storm-faults") or 6, 0.6)
             storm.calm_brokers()
         storm.calm()
         assert_exact(storm)
@@ -124,7 +124,7 @@ def test_spark_storm(
         storm = make_storm(folder, flow, topics, clusters, seed, "spark", spark)
         with told(storm, f"spark-{seed}", folder):
             with Generator(clusters["source"].bootstrap, topics, seed, most=300_000, pause=0.8):
-                storm.rage(SPARK, request.config.getoption("--storm-faults") or 6, 4.0)
+                storm.rage(SPARK, request.config.getoption("--storm-faults") or 4, 4.0)
                 storm.calm_brokers()
             storm.calm()
             assert_exact(storm)

@@ -17,7 +17,7 @@ STAND_IN = Path(__file__).parent / "stand_in" / "Dockerfile"
 # The release of Debian that Airflow's image is made of; its Python is 3.11.
 DEBIAN = "bookworm"
 TOOLS = ("buildah", "mmdebstrap")
-BUILD_S = 900
+BUILD_S = 1800
 # Where it is in the image: Java's package writes into the folder of the system's certificates.
 AUTHORITIES = "/etc/pip-authorities.pem"
 

@@ -20,7 +20,7 @@ from tests.support.runs.pair import Pair
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.timeout(1200),
+    pytest.mark.timeout(2400),
     pytest.mark.skipif(bool(why_not()), reason=why_not()),
 ]
 CRONJOB = PROJECT / "deploy" / "kubernetes" / "cronjob" / "cronjob.yaml"

@@ -78,7 +78,7 @@ def plan_text(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
     yield from _lines(_skipped_lines(plan.remarks.skipped, verbose=verbose), "aside")
     drifts = (*plan.topics.drifts, *plan.topics.misplacements)
     yield from _lines((f"DRIFT {drift}" for drift in drifts), "warning")
-    yield from _lines(_risks(plan.remarks.risks, verbose=verbose), "warning")
+    yield from _lines(risk_lines(plan.remarks.risks, verbose=verbose), "warning")
     yield from _lines((f"NOTE {note}" for note in plan.remarks.notes), "warning")
     refused = plan.remarks.refused
     yield from _lines(
@@ -275,7 +275,7 @@ def _skipped_lines(skipped: Iterable[Skipped], *, verbose: bool) -> Iterator[str
         yield f"skip {', '.join(names) if verbose else _some(names)}: {reason}"
 
 
-def _risks(risks: Iterable[Risk], *, verbose: bool) -> Iterator[str]:
+def risk_lines(risks: Iterable[Risk], *, verbose: bool = False) -> Iterator[str]:
     """A line for each topic; of many for which the same can be done, the worst in words and the others by name."""
     by_advice = sorted(risks, key=lambda risk: (risk.advice, -risk.offsets))
     for _, same in groupby(by_advice, attrgetter("advice")):

@@ -46,14 +46,18 @@ def test_a_plan_lists_what_would_be_done_and_changes_nothing(pair: Pair) -> None
 
 
 def test_a_run_of_the_command_line_is_repeated_by_its_id(pair: Pair) -> None:
-    topic = pair.topic("repeated", [Record(value=b"x")] * 3)
-    file = write_flow(pair.folder, pair.primary, pair.backup, [topic])
+    brief = str(23 * 3_600_000)
+    topic = pair.topic("repeated", [Record(value=b"x")] * 3, retention_ms=brief)
+    file = write_flow(pair.folder, pair.primary, pair.backup, [topic], schedule="@daily")
 
     first = ferry_process("run", "--config", file, "--json")
     run_id = json.loads(first.stdout)["run"]
     again = ferry_process("run", "--config", file, "--run-id", run_id, "--json")
 
     assert (first.returncode, again.returncode) == (0, 0), again.stderr
+    assert f"RISK {topic}-0: retention.ms={brief} is less than the time" in " ".join(
+        first.stderr.split()
+    )
     report = json.loads(again.stdout)
     assert (report["run"], report["records"]) == (run_id, 3)
 

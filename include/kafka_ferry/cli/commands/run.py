@@ -32,7 +32,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError, InputError
 from kafka_ferry.model import ORDINARY, RunOptions, Window
 from kafka_ferry.model.results.failures import RangesFailed
-from kafka_ferry.report.plan_text import deletions, rule_changes, summary
+from kafka_ferry.report.plan_text import deletions, risk_lines, rule_changes, summary
 
 if TYPE_CHECKING:
     from kafka_ferry.runs import Run
@@ -177,7 +177,8 @@ def _run_flow(
             spark.begin()
         planned = run.sync_topics(made.digest)
         messages.print(f"{flow.name}, run {run_id}: {summary(planned)}")
-        for line in (*deletions(planned), *rule_changes(planned)):
+        told = (*deletions(planned), *rule_changes(planned), *risk_lines(planned.remarks.risks))
+        for line in told:
             messages.print(line)
         if planned.ranges:
             import_in_background()

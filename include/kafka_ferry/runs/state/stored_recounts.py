@@ -115,8 +115,9 @@ class StoredRecounts:
         self._folder.delete(self._names())
 
     def _fresh(self) -> Iterator[_Recounts]:
-        oldest = now_ms() - _MAX_AGE_MS
-        return (recounts for recounts in self._readable() if recounts.at >= oldest)
+        # What was read in the future has no known age: the clock was wrong then, or is now.
+        now = now_ms()
+        return (it for it in self._readable() if now - _MAX_AGE_MS <= it.at <= now)
 
     def _readable(self) -> Iterator[_Recounts]:
         """The files' content; what an invalid file was for is read from the target again."""

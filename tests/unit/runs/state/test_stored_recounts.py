@@ -60,11 +60,12 @@ def test_another_claim_was_not_read(stored: StoredRecounts) -> None:
     assert stored.of({CUSTOMERS: [CLAIMS[CUSTOMERS][0]._replace(end=9)]}) == {}
 
 
+@pytest.mark.parametrize("hours", [1, -1], ids=["", "the clock was set back"])
 def test_what_was_read_long_ago_is_not_taken(
-    stored: StoredRecounts, monkeypatch: pytest.MonkeyPatch
+    stored: StoredRecounts, monkeypatch: pytest.MonkeyPatch, hours: int
 ) -> None:
     stored.save(StepPart("mirror"), CLAIMS, FOUND)
-    later = stored_recounts.now_ms() + 3_600_000
+    later = stored_recounts.now_ms() + hours * 3_600_000
     monkeypatch.setattr(stored_recounts, "now_ms", lambda: later)
     assert stored.of(CLAIMS) == {}
     assert stored.evaluations() == {}

@@ -127,7 +127,7 @@ def compare_keys(
         times: whether timestamps are compared.
         recent: between which times, in milliseconds since 1970, records may not have been copied yet; None if
             everything should have been.
-        source_compacts: whether the source's cleaner may have removed records without a key.
+        source_compacts: whether the source's cleaner may have removed tombstones, and records without a key.
         most_keys: the most keys of a side to hold at a time.
     """
     passes = 1
@@ -136,7 +136,8 @@ def compare_keys(
         try:
             for number in range(passes):
                 ours, theirs = _compare_some(
-                    source, target, result, number, times, recent, most_keys
+                    *(source, target, result, number, times, recent),
+                    *(source_compacts, most_keys),
                 )
                 _compare_keyless(result, ours, theirs, recent, source_compacts)
         except _TooManyKeys:
@@ -154,6 +155,7 @@ def _compare_some(
     number: int,
     times: bool,
     recent: Times | None,
+    source_compacts: bool,
     most_keys: int,
 ) -> tuple[KeylessRecords, KeylessRecords]:
     """Compare the keys of a pass; returns its records without a key, of either side."""
@@ -167,10 +169,11 @@ def _compare_some(
     same = ours.digests[i] == theirs.digests[j]
     result.matched += int(same.sum())
     lone, strange = ours.at(all_but(i, len(ours))), theirs.at(all_but(j, len(theirs)))
-    # A tombstone may be gone on either side.
-    result.matched += int(lone.tombstones.sum() + strange.tombstones.sum())
+    # A tombstone may be gone on either side, but for a source that does not compact.
+    is_gone = strange.tombstones & source_compacts
+    result.matched += int(lone.tombstones.sum() + is_gone.sum())
     _add_missing(result, lone.at(~lone.tombstones), recent)
-    result.foreign.append(strange.offsets[~strange.tombstones])
+    result.foreign.append(strange.offsets[~is_gone])
     _judge(source, target, result, ours.at(i[~same]), theirs.at(j[~same]), times, recent)
     return records.keyless, remote_records.keyless
 

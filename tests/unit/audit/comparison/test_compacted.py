@@ -112,6 +112,12 @@ def test_tombstones_may_be_gone_on_either_side() -> None:
         assert found.matched == found.keys == 2
 
 
+def test_a_tombstone_that_a_source_without_a_cleaner_does_not_have_is_foreign() -> None:
+    gone, kept = Written(b"a", None, time=5), Written(b"b", b"1", time=6)
+    found = compare_keys(MemoryLog([kept]), MemoryLog([kept, gone]), source_compacts=False)
+    assert (found.differing, found.matched) == ([Differing("foreign", -1, 1)], 1)
+
+
 def test_a_value_that_the_source_has_deleted_is_missing_its_tombstone() -> None:
     value, tombstone = Written(b"a", b"1", time=5), Written(b"a", None, time=6)
     found = compare_keys(MemoryLog([value, tombstone]), MemoryLog([value]))

@@ -66,9 +66,9 @@ def align(
 
 
 def begins_late(alignment: Alignment, source: LogRecords, target: LogRecords) -> bool:
-    """Whether the source has records before the first one that was copied, and the target has deleted nothing."""
-    before = source.aborted[: source.below(alignment.start)]
-    return bool(alignment.records) and not target.start and not before.all()
+    """Whether the source has more records before the first one that was copied than the target can have deleted."""
+    before = ~source.aborted[: source.below(alignment.start)]
+    return bool(alignment.records) and int(before.sum()) > target.start
 
 
 class _Compaction(NamedTuple):

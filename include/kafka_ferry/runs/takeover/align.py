@@ -298,7 +298,7 @@ def _numbers_text(partitions: Sequence[int]) -> str:
 def _late_text(late: Sequence[int]) -> str:
     return (
         f"{_numbers_text(late)} begin{'' if len(late) > 1 else 's'} there with later records than on the source, and "
-        "retention has taken none: the mirror never copied those before. `ferry backfill` does."
+        "retention cannot have taken all of those before: the mirror never copied some. `ferry backfill` does."
     )
 
 

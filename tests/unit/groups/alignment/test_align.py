@@ -476,8 +476,14 @@ def test_wherever_cleaners_stand_the_newest_record_of_each_key_is_the_sources(
     assert values([*target, *(it for it in source if it.offset >= end)]) == values(whole)
 
 
-def test_a_copy_that_retention_has_not_shortened_and_that_lacks_the_beginning_is_told() -> None:
-    for aborted, start, is_late in (([], 0, True), ([], 3, False), ([0, 1, 2], 0, False)):
+def test_a_copy_that_lacks_more_of_the_beginning_than_retention_can_have_taken_is_told() -> None:
+    for aborted, start, is_late in (
+        ([], 0, True),
+        ([], 2, True),
+        ([], 3, False),
+        ([0, 1, 2], 0, False),
+        ([0], 2, False),
+    ):
         source = log(list(range(6)), aborted=aborted)
         target = log([3, 4], offsets=[start, start + 1], start=start)
         found = align(source, target, 5)

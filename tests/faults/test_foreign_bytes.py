@@ -41,7 +41,7 @@ from kafka_ferry.batches.record_format.content import read_content
 from kafka_ferry.batches.record_format.header import HEADER
 from kafka_ferry.batches.record_format.legacy import legacy_batch
 from kafka_ferry.certificates.document import CertificateError, read_certificate
-from kafka_ferry.certificates.topic import _numbers
+from kafka_ferry.certificates.topic import _parts_of_key
 from kafka_ferry.config.client.jks import MAGIC
 from kafka_ferry.config.client.keystores import key_pair, trusted_certificates
 from kafka_ferry.config.client.msk_iam import IamLogin
@@ -326,7 +326,7 @@ DECODERS = {
     ),
     "certificates": Decoder(certificate, [CERTIFICATE.content()], (CertificateError,)),
     "keys of certificates": Decoder(
-        lambda it: _numbers(it, "certificates"), [b"1/0", b"12/345"], (CertificateError,)
+        lambda it: _parts_of_key(it, "certificates"), [b"a->b/1/0", b"a->b/12/345"], (CertificateError,)
     ),
     "Spark's batches": Decoder(
         lambda it: list(MicroBatch.of("offsets/1", it).sources()),

@@ -1,8 +1,8 @@
-"""Certificates on the target: a compacted topic beside the ledger.
+"""Certificates on the target: a compacted topic beside the ledger, which flows of one source share.
 
-A certificate's header, with its signature, is the value of the key ``{serial}/0``; its range lines, some
-hundred kilobytes a record, those of ``{serial}/1`` and so on. The header is written last, so that a
-certificate is there with all its ranges or not at all, and the log's last record is the newest header. A pruned
+A certificate's header, with its signature, is the value of the key ``{flow}/{serial}/0``; its range lines, some
+hundred kilobytes a record, those of ``{flow}/{serial}/1`` and so on. The header is written last, so that a
+certificate is there with all its ranges or not at all, and the flow's last record is its newest header. A pruned
 certificate has tombstones for all its keys, written after the certificate that records the pruning.
 """
 
@@ -13,7 +13,12 @@ from contextlib import suppress
 from typing import Final
 
 from kafka_ferry.batches import Batch, single_record
-from kafka_ferry.certificates.document import Certificate, CertificateError, read_certificate
+from kafka_ferry.certificates.document import (
+    Certificate,
+    CertificateError,
+    Header,
+    read_certificate,
+)
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.compacted import newest_values
@@ -23,6 +28,8 @@ from kafka_ferry.wire.partitions.scan import committed_values
 from kafka_ferry.wire.transactions.exclusive_writer import ExclusiveWriter, write_exclusively
 
 _PART_BYTES: Final = 256 * 1024
+# How many times more records are looked at where the log's last ones are of other flows.
+_GROWTH: Final = 16
 
 
 def certificate_topic(source: str) -> str:
@@ -97,32 +104,39 @@ def _prune(writer: ExclusiveWriter, new: Certificate, pruned: Sequence[Certifica
     for one in pruned:
         # The header first: without it, the rest is what an interrupted attempt left.
         for number in range(1 + sum(1 for _ in _parts(one.range_lines))):
-            key = _key(one.header.serial, number)
+            key = _key(one.header, number)
             writer.write(single_record(key, None, new.header.issued_at))
     if pruned:
         _write_last(writer, new)
 
 
 def _write_last(writer: ExclusiveWriter, newest: Certificate) -> None:
-    """Write a header once more, so that the log's last record is the newest one."""
+    """Write a header once more, so that the flow's last record is the newest one."""
     header = newest.header
-    writer.write(single_record(_key(header.serial, 0), newest.seal_lines(), header.issued_at))
+    writer.write(single_record(_key(header, 0), newest.seal_lines(), header.issued_at))
 
 
 def _newest(flow: Flow, writer: ExclusiveWriter) -> Certificate | None:
-    cluster, partition = writer.cluster, writer.partition
-    log = partition_log(cluster, partition)
-    if log.start == log.end:
-        return None
-    for at, value in committed_values(cluster, partition, log.end - 1):
+    """The flow's newest certificate: that of the log's last record, or before what others or an interruption left."""
+    log = partition_log(writer.cluster, writer.partition)
+    back = 1
+    while log.start < log.end:
+        start = max(log.start, log.end - back)
+        if found := list(_headers(flow, writer, start)):
+            return max(found, key=lambda one: one.header.serial)
+        if start == log.start:
+            break
+        back *= _GROWTH
+    return None
+
+
+def _headers(flow: Flow, writer: ExclusiveWriter, start: int) -> Iterator[Certificate]:
+    """The flow's certificates without their ranges, as far as their headers lie at ``start`` or after."""
+    for at, value in committed_values(writer.cluster, writer.partition, start):
         with suppress(CertificateError):
-            return read_certificate(value or b"", f"{partition.topic} offset {at}")
-    # An interrupted attempt has left ranges without a header at the end.
-    return max(
-        stored_certificates(flow.target, flow.source.alias),
-        key=lambda one: one.header.serial,
-        default=None,
-    )
+            one = read_certificate(value or b"", f"{writer.partition.topic} offset {at}")
+            if one.header.flow == flow.name:
+                yield one
 
 
 def _batches(certificate: Certificate) -> Iterator[Batch]:
@@ -130,11 +144,15 @@ def _batches(certificate: Certificate) -> Iterator[Batch]:
     header = certificate.header
     parts = [*enumerate(_parts(certificate.range_lines), 1), (0, certificate.seal_lines())]
     for number, value in parts:
-        yield single_record(_key(header.serial, number), value, header.issued_at)
+        yield single_record(_key(header, number), value, header.issued_at)
 
 
-def _key(serial: int, number: int) -> bytes:
-    return f"{serial}/{number}".encode()
+def _key(header: Header, number: int) -> bytes:
+    return _key_of(header.flow, header.serial, number)
+
+
+def _key_of(flow: str, serial: int, number: int) -> bytes:
+    return f"{flow}/{serial}/{number}".encode()
 
 
 def _parts(lines: Sequence[bytes]) -> Iterator[bytes]:
@@ -149,12 +167,13 @@ def _parts(lines: Sequence[bytes]) -> Iterator[bytes]:
         yield bytes(part)
 
 
-def stored_certificates(cluster: Cluster, source: str) -> list[Certificate]:
-    """All certificates that a target has of flows from a source, by their serials.
+def stored_certificates(cluster: Cluster, source: str, flow: str) -> list[Certificate]:
+    """All certificates of a flow that its target has, by their serials.
 
     Args:
         cluster: the target.
         source: the source's alias.
+        flow: the flow's name.
 
     Raises:
         CertificateError: if a record is not of a certificate.
@@ -165,25 +184,28 @@ def stored_certificates(cluster: Cluster, source: str) -> list[Certificate]:
         return []
     parts: dict[int, dict[int, bytes]] = {}
     for key, value in newest_values(cluster, topic).items():
-        serial, number = _numbers(key, topic)
-        parts.setdefault(serial, {})[number] = value
+        of_flow, serial, number = _parts_of_key(key, topic)
+        if of_flow == flow:
+            parts.setdefault(serial, {})[number] = value
     # Without a header, the last attempt to write it was interrupted: the next one writes it again.
-    return [
+    found = (
         _assemble(parts[serial], f"{topic}, serial {serial}")
         for serial in sorted(parts)
         if 0 in parts[serial]
-    ]
+    )
+    return [one for one in found if one.header.flow == flow]
 
 
-def _numbers(key: bytes, topic: str) -> tuple[int, int]:
+def _parts_of_key(key: bytes, topic: str) -> tuple[str, int, int]:
     try:
-        serial, number = map(int, key.split(b"/"))
+        flow, *numbers = key.decode().rsplit("/", 2)
+        serial, number = map(int, numbers)
     except ValueError:
-        serial = number = -1
+        flow, serial, number = "", -1, -1
     # Integers have several forms, and a key only one: "01/0" would take the place of "1/0".
-    if key != _key(serial, number) or min(serial, number) < 0:
+    if key != _key_of(flow, serial, number) or min(serial, number) < 0:
         raise CertificateError(f"{topic} has the key {key!r}, which no certificate has.")
-    return serial, number
+    return flow, serial, number
 
 
 def _assemble(parts: dict[int, bytes], at: str) -> Certificate:

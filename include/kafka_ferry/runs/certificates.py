@@ -95,9 +95,8 @@ def find_certificates(flow: Flow) -> FoundCertificates:
     """
     state = RunContext.of(flow, "").state
     with step_time(flow):
-        stored = stored_certificates(flow.target, flow.source.alias)
-    own = tuple(one for one in stored if one.header.flow == flow.name)
-    found = FoundCertificates(own, tuple(certificate_files(state)))
+        stored = stored_certificates(flow.target, flow.source.alias, flow.name)
+    found = FoundCertificates(tuple(stored), tuple(certificate_files(state)))
     if not found.all:
         raise FerryError(
             f"{flow.name} has no certificate on {flow.target.alias} and in {state.location}",
@@ -170,8 +169,7 @@ def restore_certificates(
         )
     pruned = pruning_of(found.all, key)
     kept = [one for one in found.all if not pruned or one.header.serial > pruned.through]
-    stored = stored_certificates(flow.target, flow.source.alias)
-    taken = {one.header.serial for one in stored}
+    taken = {one.header.serial for one in found.on_target}
     here = {one.header.serial for one in found.in_state}
     to_target = [one for one in kept if one.header.serial not in taken]
     to_state = [one for one in kept if one.header.serial not in here]

@@ -219,6 +219,32 @@ def test_the_chain_goes_on_from_the_target_where_the_state_folder_is_lost_and_th
     ]
 
 
+def test_flows_of_one_source_share_a_topic_and_have_chains_of_their_own(
+    pair: Pair, flow: Flow, folder: Path
+) -> None:
+    other = pair.flow(
+        [pair.topic("other")],
+        into="second",
+        certificates_enabled=True,
+        certificates_key=flow.certificates_key,
+        certificates_keep_count=1,
+        config_providers="dir",
+    )
+    for serial in (1, 2):
+        assert certified(flow, pair.primary, f"run-{serial}") == serial
+        assert certified(other, pair.primary, f"run-{serial}") == serial
+    # The topic's last record is the other's.
+    state = flow_state(flow).folder("certificates")
+    state.delete(state.names())
+
+    assert certified(flow, pair.primary, "run-3") == 3
+
+    assert [one.header.serial for one in find_certificates(flow).on_target] == [1, 2, 3]
+    assert [one.header.serial for one in find_certificates(other).on_target] == [2]
+    assert not faults(flow, folder)
+    assert not faults(other, folder)
+
+
 @pytest.mark.long
 def test_certificates_are_put_back_from_either_copy(
     flow: Flow, folder: Path, primary: KafkaCluster
@@ -278,10 +304,10 @@ def test_a_forged_certificate_on_the_target_stops_the_next_one_and_is_found(
 ) -> None:
     certified(flow, primary, "run-1")
     topic = certificate_topic(flow.source.alias)
-    (true,) = stored_certificates(flow.target, flow.source.alias)
+    (true,) = stored_certificates(flow.target, flow.source.alias, flow.name)
     forged = json.loads(true.line) | {"records": 11}
     value = json.dumps(forged).encode() + b"\n" + true.seal_lines().split(b"\n")[1] + b"\n"
-    append_records(flow.target, topic, [NewRecord(b"1/0", value, partition=0)])
+    append_records(flow.target, topic, [NewRecord(f"{flow.name}/1/0".encode(), value, partition=0)])
 
     with pytest.raises(CertificateError, match="has another certificate 1"):
         certified(flow, primary, "run-2")
@@ -342,7 +368,9 @@ def test_an_attempt_that_was_interrupted_is_written_again(
 ) -> None:
     certified(flow, primary, "run-1")
     topic = certificate_topic(flow.source.alias)
-    left = [NewRecord(b"2/%d" % n, b'{"topic":"left"}\n', partition=0) for n in (1, 2)]
+    left = [
+        NewRecord(f"{flow.name}/2/{n}".encode(), b'{"topic":"left"}\n', partition=0) for n in (1, 2)
+    ]
     append_records(flow.target, topic, left)
 
     assert [one.header.serial for one in find_certificates(flow).on_target] == [1]
@@ -364,7 +392,7 @@ def test_a_key_that_cannot_be_read_fails_the_run_before_anything_is_written(
     pem.unlink()
     with pytest.raises(FerryError, match=r"finds no file 'signing\.pem'"):
         certified(flow, primary, "run-1")
-    assert not stored_certificates(flow.target, flow.source.alias)
+    assert not stored_certificates(flow.target, flow.source.alias, flow.name)
     assert not ClusterControl(flow.target).topics(
         [f"{flow.source.alias}.{it}" for it in flow.topics]
     )
@@ -792,7 +820,9 @@ def test_an_unsigned_certificate_that_says_that_others_were_pruned_is_not_follow
     forged = json.loads(second.line) | {"serial": 9, "pruned": {"through": 2, "hash": first.digest}}
     topic = certificate_topic(flow.source.alias)
     append_records(
-        flow.target, topic, [NewRecord(b"9/0", json.dumps(forged).encode() + b"\n", partition=0)]
+        flow.target,
+        topic,
+        [NewRecord(f"{flow.name}/9/0".encode(), json.dumps(forged).encode() + b"\n", partition=0)],
     )
     state = flow_state(flow).folder("certificates")
     if is_folder_lost:
@@ -846,6 +876,6 @@ def test_what_verify_has_left_and_was_changed_since_is_not_signed(
     with pytest.raises(CertificateError, match="is not what the step verify has left"):
         report_of(flow, "run-1")
 
-    assert not stored_certificates(flow.target, flow.source.alias)
+    assert not stored_certificates(flow.target, flow.source.alias, flow.name)
     this.verify(NO_SPARK)
     assert report_of(flow, "run-1").proof.certificate == 1

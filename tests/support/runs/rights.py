@@ -171,7 +171,7 @@ class Scene:
         read = {it.offset: it.key for it in read_all(target.bootstrap, at.topic)[0]}
         assert read[committed.offset] == b"10"
         assert left == {}
-        assert len(stored_certificates(self._plain("target"), self.name)) == 2
+        assert len(stored_certificates(self._plain("target"), self.name, self.flow.name)) == 2
 
     def _plain(self, side: Side) -> Cluster:
         values = {"bootstrap.servers": self.brokers[side].bootstrap}

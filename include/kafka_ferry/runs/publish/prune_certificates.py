@@ -85,7 +85,8 @@ class Pruning:
 
     @cached_property
     def _on_target(self) -> dict[int, Certificate]:
-        stored = stored_certificates(self._flow.target, self._flow.source.alias)
+        flow = self._flow
+        stored = stored_certificates(flow.target, flow.source.alias, flow.name)
         return {one.header.serial: one for one in stored}
 
     def _may_be_due(self, serial: int, new: int) -> bool:

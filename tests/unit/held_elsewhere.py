@@ -94,7 +94,7 @@ HELD_BY: Final[dict[str, str]] = {
     "runs/plan: backfill; runs/provenance: appended; runs/verify: backfill_duplicates; wire/partitions: times",
     "integration/copy/test_batches.py": "verify: recount",
     "integration/verify/test_certificates.py": "cli/commands/proof: certificate; "
-    "runs: certificates; runs/publish: certify; runs/state: file_digests",
+    "runs/publish: certify; runs/state: file_digests",
     "integration/verify/test_ledger_authors.py": "runs/provenance: authors",
     "integration/runs/test_cli.py": "cli/commands: lag",
     "integration/copy/test_copy.py": "control: positions; copy: task; "

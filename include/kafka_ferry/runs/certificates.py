@@ -23,6 +23,7 @@ from kafka_ferry.certificates.document import is_without_copy
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.compacted import create_compacted
 from kafka_ferry.errors import FerryError, InputError
+from kafka_ferry.ledger.proofs import accepted_ranges
 from kafka_ferry.ledger.queries.copied_ranges import RangeCounts, counts_in_topics
 from kafka_ferry.runs.state.certificate_files import certificate_files, save_file
 from kafka_ferry.runs.state.run_context import RunContext
@@ -216,7 +217,7 @@ def read_back(
     """
     context = RunContext.of(flow, "")
     context.project_ledger()
-    control = ClusterControl(flow.target)
+    control, accepted = ClusterControl(flow.target), accepted_ranges(context.ledger)
     for source, offset in places:
         one, row, others = _certified_row(found, context.ledger, source, offset)
         ranges = _ranges_of(context.ledger, row)
@@ -231,7 +232,9 @@ def read_back(
             )
             yield ReadBack(name, one.name, sentences)
             continue
-        result = _compare(name, one, row, present[0].recount)
+        # By its digest, what a person has left as it is since is not what was certified.
+        is_left = any(entry.key in accepted for entry in ranges)
+        result = _compare(name, one, row, present[0].recount, is_left=is_left)
         yield replace(result, others=tuple(_without_copy(*other) for other in others))
 
 
@@ -285,13 +288,28 @@ def _without_copy(row: Mapping[str, Any], one: Certificate) -> str:
     )
 
 
-def _compare(name: str, one: Certificate, row: Mapping[str, Any], there: TargetRecords) -> ReadBack:
-    left = there.expired + there.target_compacted
-    if there.target_records + left != row["read_back"]:
-        held = f"the target holds {there.target_records} of its {row['read_back']} records."
+def _compare(
+    name: str,
+    one: Certificate,
+    row: Mapping[str, Any],
+    there: TargetRecords,
+    *,
+    is_left: bool = False,
+) -> ReadBack:
+    gone = there.expired + there.target_compacted
+    # What had expired, or was accepted as missing, before the certificate is among what is not there now.
+    accepted = min(there.accepted_missing, row["absent"].get("accepted", 0))
+    if there.target_records + gone + accepted != row["copied"]:
+        expired = (
+            f", and {gone} of the {row['copied']} that were copied have expired" if gone else ""
+        )
+        held = (
+            f"the target holds {there.target_records} of its {row['read_back']} records{expired}."
+        )
         return ReadBack(name, one.name, held)
-    if left or not there.digest_comparable or not row["digest"]:
-        why = f"{left} records have expired" if left else "it was not copied as it is"
+    is_comparable = there.digest_comparable or (is_left and row["compared"])
+    if gone or not is_comparable or not row["digest"]:
+        why = f"{gone} records have expired" if gone else "it was not copied as it is"
         return ReadBack(name, one.name, note=f"{why}: its digest cannot be compared.")
     if there.digest_read != row["digest"]:
         other = f"its digest is {there.digest_read} on the target, and {row['digest']} in it."

@@ -1,0 +1,71 @@
+"""What of a certified range is there when it is read back."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_ferry.runs.certificates import _compare
+from kafka_ferry.verify.rows import TargetRecords
+from tests.unit.certificates.builders import a_certificate, a_range
+
+
+def held(
+    records: int, digest: str, *, digest_comparable: bool = True, **more: int
+) -> TargetRecords:
+    return TargetRecords(
+        target_records=records, digest_read=digest, digest_comparable=digest_comparable, **more
+    )
+
+
+@pytest.mark.parametrize(
+    ("absent", "there", "is_left", "fault"),
+    [
+        ({}, held(10, "d"), False, ""),
+        ({}, held(10, "e"), False, "its digest is e on the target, and d in it."),
+        ({}, held(10, "e", digest_comparable=False), False, ""),
+        # A person has left it so: it is not what was certified.
+        (
+            {},
+            held(10, "e", digest_comparable=False),
+            True,
+            "its digest is e on the target, and d in it.",
+        ),
+        ({}, held(7, "e", expired=3), False, ""),
+        ({"expired": 3}, held(7, "e", expired=3), False, ""),
+        ({"expired": 3}, held(5, "e", expired=5), False, ""),
+        # As many were lost since as had expired before.
+        (
+            {"expired": 3},
+            held(4, "e", expired=3),
+            False,
+            "the target holds 4 of its 7 records, and 3 of the 10 that were copied have expired.",
+        ),
+        ({"compacted": 3}, held(6, "e", target_compacted=4), False, ""),
+        ({"accepted": 3}, held(7, "e", digest_comparable=False, accepted_missing=3), True, ""),
+        ({"accepted": 3}, held(7, "e", expired=2, accepted_missing=1), True, ""),
+        (
+            {},
+            held(7, "e", accepted_missing=3),
+            True,
+            "the target holds 7 of its 10 records.",
+        ),
+        (
+            {"accepted": 3},
+            held(6, "e", accepted_missing=4),
+            True,
+            "the target holds 6 of its 7 records.",
+        ),
+    ],
+)
+def test_a_certified_range_holds_if_no_more_is_gone_than_has_expired_or_was_accepted_before(
+    absent: dict[str, int], there: TargetRecords, is_left: bool, fault: str
+) -> None:
+    unread = sum(absent.values())
+    row = a_range() | {
+        "absent": absent,
+        "read_back": 10 - unread,
+        "compared": not unread,
+        "digest": "d",
+    }
+
+    assert _compare("orders-0", a_certificate(), row, there, is_left=is_left).fault == fault

@@ -1,6 +1,6 @@
 """Reads a certified range back without Kafka Ferry:
 
-    python check_range.py PUBLIC_KEY FILE orders-3:120 --target HOST:PORT [--source HOST:PORT] [--consumer FILE]
+    python check_range.py PUBLIC_KEYS FILE orders-3:120 --target HOST:PORT [--source HOST:PORT] [--consumer FILE]
 
 FILE is the certificate that names the range, orders-3:120 its partition and any source offset of it. Needs
 check_certificates.py beside it, and the packages `cryptography`, `kafka-python`, `xxhash`, and those with which
@@ -18,8 +18,7 @@ import uuid
 from pathlib import Path
 
 import xxhash
-from check_certificates import check
-from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from check_certificates import check, public_keys
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.consumer import fetcher
 from kafka.errors import for_code
@@ -190,8 +189,7 @@ def main():
     parser.add_argument("--consumer")
     asked = parser.parse_args()
     more = json.loads(Path(asked.consumer).read_text()) if asked.consumer else {}
-    key = load_pem_public_key(Path(asked.key).read_bytes())
-    header, _, faults = check(Path(asked.file), key)
+    header, _, faults, _ = check(Path(asked.file), public_keys(Path(asked.key).read_bytes()))
     lines = Path(asked.file).read_bytes().removesuffix(b"\n").split(b"\n")[1:]
     rows = find(
         [json.loads(line) for line in lines if not line.startswith(b'{"signature"')], asked.place
@@ -201,6 +199,8 @@ def main():
     require_topic(target, row["remote_topic"], row["remote_topic_id"])
     if not segments:
         sys.exit("the range has no record on the target: there is nothing to read back")
+    if not row["read_back"]:
+        sys.exit("the certificate had read no record of the range back: it proves nothing of them")
     begin = min(start for _, start, _ in segments)
     end = max(start + count for _, start, count in segments)
     there, batches = read(target, TopicPartition(row["remote_topic"], row["partition"]), begin, end)

@@ -12,16 +12,26 @@ from kafka_ferry.certificates.document import Certificate, CertificateError, Pru
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+    PublicKeys = Sequence[Ed25519PublicKey]
 
-def faults_of_chain(certificates: Sequence[Certificate], key: Ed25519PublicKey | None) -> list[str]:
+_NOT_YET = (
+    "No certificate is signed with the last of these keys: an older one could sign a whole chain. Until the flow has "
+    "signed with it, check with those before it."
+)
+
+
+def faults_of_chain(certificates: Sequence[Certificate], keys: PublicKeys) -> list[str]:
     """All that is wrong with a flow's certificates, a sentence each.
 
     Args:
         certificates: by their serials.
-        key: whose signature each has to have; None where signatures are not looked at.
+        keys: one of which has to have signed each, in the order in which the flow had them, and all of which it
+            had; none where signatures are not looked at.
     """
-    faults = list(_own_faults_of_all(certificates, key))
-    pruned = pruning_of(certificates, key)
+    faults = list(_own_faults_of_all(certificates, keys))
+    if len(keys) > 1 and not any(is_signed_by(one, keys[-1:]) for one in certificates):
+        faults.append(_NOT_YET)
+    pruned = pruning_of(certificates, keys)
     through = pruned.through if pruned else 0
     for earlier, later in itertools.pairwise(certificates):
         faults += _broken_links(earlier, later, through)
@@ -32,33 +42,29 @@ def faults_of_chain(certificates: Sequence[Certificate], key: Ed25519PublicKey |
     return faults + list(_wrong_pruning(certificates))
 
 
-def faults_of_present(
-    certificates: Sequence[Certificate], key: Ed25519PublicKey | None
-) -> list[str]:
+def faults_of_present(certificates: Sequence[Certificate], keys: PublicKeys) -> list[str]:
     """The faults of an incomplete chain: a missing certificate is none."""
-    faults = list(_own_faults_of_all(certificates, key))
+    faults = list(_own_faults_of_all(certificates, keys))
     for earlier, later in itertools.pairwise(certificates):
         if later.header.serial <= earlier.header.serial + 1:
             faults += _broken_links(earlier, later, 0)
     return faults + list(_wrong_pruning(certificates))
 
 
-def unsigned_beginning(
-    certificates: Sequence[Certificate], key: Ed25519PublicKey | None
-) -> list[Certificate]:
+def unsigned_beginning(certificates: Sequence[Certificate], keys: PublicKeys) -> list[Certificate]:
     """The certificates that a flow issued before it had a key: they prove nothing, and are no forgery.
 
-    Each leads to the first one that ``key`` has signed, by the hash that the one after it names, so none can be put
+    Each leads to the first one that is signed, by the hash that the one after it names, so none can be put
     there or changed later. None names a key in its header, which one that was signed and lost its signature does.
 
     Args:
         certificates: by their serials.
-        key: as of ``faults_of_chain``; without one, there are none.
+        keys: as of ``faults_of_chain``; without any, there are none.
     """
     beginning: list[Certificate] = []
-    if key is None:
+    if not keys:
         return beginning
-    signed = next((at for at, it in enumerate(certificates) if is_signed_by(it, key)), 0)
+    signed = next((at for at, it in enumerate(certificates) if is_signed_by(it, keys)), 0)
     for later, one in itertools.pairwise(reversed(certificates[: signed + 1])):
         follows = (later.header.serial - 1, later.header.previous) == (
             one.header.serial,
@@ -70,33 +76,44 @@ def unsigned_beginning(
     return beginning
 
 
-def pruning_of(certificates: Iterable[Certificate], key: Ed25519PublicKey | None) -> Pruned | None:
+def pruning_of(certificates: Iterable[Certificate], keys: PublicKeys) -> Pruned | None:
     """Until where a chain was pruned, by those of its certificates that can be believed; None for not at all.
 
     Args:
         certificates: of one flow.
-        key: whose signature a certificate has to have to be believed; None for any or none.
+        keys: one of which has to have signed a certificate that is to be believed; none for all of them.
     """
-    prunings = [one.header.pruned for one in certificates if key is None or is_signed_by(one, key)]
+    prunings = [one.header.pruned for one in certificates if not keys or is_signed_by(one, keys)]
     return max(
         (pruning for pruning in prunings if pruning), key=lambda it: it.through, default=None
     )
 
 
-def is_signed_by(one: Certificate, key: Ed25519PublicKey) -> bool:
-    """Whether a certificate's first line has the signature of this key."""
-    return one.signature is not None and one.signature.is_of(key, one.line)
+def is_signed_by(one: Certificate, keys: PublicKeys) -> bool:
+    """Whether a certificate's first line has the signature of one of these keys."""
+    return _signer(one, keys) is not None
 
 
-def _own_faults_of_all(
-    certificates: Sequence[Certificate], key: Ed25519PublicKey | None
-) -> Iterator[str]:
-    unsigned = unsigned_beginning(certificates, key)
+def _signer(one: Certificate, keys: PublicKeys) -> int | None:
+    """Which of the keys has signed a certificate; None for none of them."""
+    signature = one.signature
+    signers = (at for at, key in enumerate(keys) if signature and signature.is_of(key, one.line))
+    return next(signers, None)
+
+
+def _own_faults_of_all(certificates: Sequence[Certificate], keys: PublicKeys) -> Iterator[str]:
+    unsigned = unsigned_beginning(certificates, keys)
+    newest, since = 0, ""
     for one in certificates:
-        yield from own_faults(one, None if one in unsigned else key)
+        yield from own_faults(one, () if one in unsigned else keys)
+        signer = _signer(one, keys)
+        if signer is not None and signer < newest:
+            yield f"{one.name} is signed with a key that had been replaced in {since}."
+        elif signer is not None and signer > newest:
+            newest, since = signer, one.name
 
 
-def own_faults(one: Certificate, key: Ed25519PublicKey | None) -> Iterator[str]:
+def own_faults(one: Certificate, keys: PublicKeys) -> Iterator[str]:
     """What is wrong with a certificate alone; as of ``faults_of_chain``."""
     header = one.header
     if root_of(one) != header.root:
@@ -108,10 +125,11 @@ def own_faults(one: Certificate, key: Ed25519PublicKey | None) -> Iterator[str]:
         yield from _wrong_sums(one)
     if one.signature is None and header.key:
         yield f"{one.name} is not signed any more: its header names the key that has signed it."
-    elif key is not None and one.signature is None:
+    elif keys and one.signature is None:
         yield f"{one.name} is not signed."
-    elif key is not None and not is_signed_by(one, key):
-        yield f"{one.name}: its signature is not of this key and these bytes."
+    elif keys and not is_signed_by(one, keys):
+        of = "this key" if len(keys) == 1 else "these keys"
+        yield f"{one.name}: its signature is not of {of} and these bytes."
 
 
 def _wrong_sums(one: Certificate) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import re
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -21,6 +22,7 @@ from pydantic import BaseModel, ConfigDict
 
 from kafka_ferry.errors import InputError
 
+_PEM = re.compile(rb"-----BEGIN [^-]+-----.*?-----END [^-]+-----", re.DOTALL)
 _MAKE = "Make one with openssl genpkey -algorithm ed25519"
 
 
@@ -90,13 +92,14 @@ def public_pem(pem: str, at: str) -> bytes:
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
-def public_key(pem: bytes, at: str) -> Ed25519PublicKey:
-    """The public key in a PEM text; arguments and errors as of ``private_key``."""
+def public_keys(pem: bytes, at: str) -> tuple[Ed25519PublicKey, ...]:
+    """The public keys in a PEM text, in its order, one at least; arguments and errors as of ``private_key``."""
     try:
-        key = load_pem_public_key(pem)
+        keys = [load_pem_public_key(one) for one in _PEM.findall(pem)]
     except (ValueError, UnsupportedAlgorithm):
-        key = None
-    if not isinstance(key, Ed25519PublicKey):
+        keys = []
+    found = tuple(key for key in keys if isinstance(key, Ed25519PublicKey))
+    if not found or len(found) < len(keys):
         advice = "Get it from the private key with openssl pkey -pubout."
         raise InputError(f"{at} is not a public Ed25519 key in PEM", advice=advice)
-    return key
+    return found

@@ -15,9 +15,8 @@ from kafka_ferry.verify.counts import and_heartbeats, count, records_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
     from kafka_ferry.certificates import Certificate
+    from kafka_ferry.certificates.chain import PublicKeys
     from kafka_ferry.config import Flow
     from kafka_ferry.runs.certificates import ReadBack
 
@@ -52,13 +51,11 @@ def until_ms(one: Certificate) -> int:
     return min(window[1], planned_at) if window else planned_at
 
 
-def held(
-    certificates: Sequence[Certificate], key: Ed25519PublicKey | None
-) -> Sequence[Certificate]:
+def held(certificates: Sequence[Certificate], keys: PublicKeys) -> Sequence[Certificate]:
     """Those of a chain that holds that prove anything: all but the unsigned ones it begins with."""
     from kafka_ferry.certificates.chain import unsigned_beginning
 
-    return certificates[len(unsigned_beginning(certificates, key)) :]
+    return certificates[len(unsigned_beginning(certificates, keys)) :]
 
 
 def certificates_text(certificates: Sequence[Certificate]) -> str:
@@ -70,22 +67,22 @@ def certificates_text(certificates: Sequence[Certificate]) -> str:
 
 
 def checked_json(
-    certificates: Sequence[Certificate], read: Sequence[ReadBack], key: Ed25519PublicKey | None
+    certificates: Sequence[Certificate], read: Sequence[ReadBack], keys: PublicKeys
 ) -> dict[str, Any]:
     """What was checked and holds."""
-    headers = [one.header for one in held(certificates, key)]
+    headers = [one.header for one in held(certificates, keys)]
     return {
         "flow": headers[0].flow,
         "first": headers[0].serial,
         "last": headers[-1].serial,
         "ranges": sum(header.ranges for header in headers),
-        "signatures": key is not None,
+        "signatures": bool(keys),
         "read_back": [asdict(one) for one in read],
-        "notes": not_looked_at(certificates, key),
+        "notes": not_looked_at(certificates, keys),
     }
 
 
-def not_looked_at(certificates: Sequence[Certificate], key: Ed25519PublicKey | None) -> list[str]:
+def not_looked_at(certificates: Sequence[Certificate], keys: PublicKeys) -> list[str]:
     """A note on each thing that a check of these certificates has left out."""
     from kafka_ferry.certificates.chain import pruning_of, unsigned_beginning, unsigned_text
     from kafka_ferry.certificates.document import is_without_copy
@@ -96,16 +93,16 @@ def not_looked_at(certificates: Sequence[Certificate], key: Ed25519PublicKey | N
             f"Not looked at: the records of {count(gone, 'range')}, whose copy had been deleted or given up when "
             "their certificate was issued."
         )
-    unsigned = [one.header.serial for one in unsigned_beginning(certificates, key)]
+    unsigned = [one.header.serial for one in unsigned_beginning(certificates, keys)]
     if text := unsigned_text(unsigned):
         notes.append(text)
-    if pruned := pruning_of(certificates, key):
+    if pruned := pruning_of(certificates, keys):
         notes.append(
             f"Pruned until certificate {pruned.through}, which had the hash {pruned.hash}."
         )
     elif first:
         notes.append(f"Not looked at: the certificates 1 to {first}, which are not here.")
-    if key is None:
+    if not keys:
         notes.append("Not looked at: signatures, for want of --public-key.")
     return notes
 

@@ -40,8 +40,7 @@ from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.step_time import step_time
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
+    from kafka_ferry.certificates.chain import PublicKeys
     from kafka_ferry.config import Flow
 
 PAGE: Final = "index.html"
@@ -159,16 +158,16 @@ class Export:
 
 
 def export_certificates(
-    flow: Flow, window: Window, folder: Path, key: Ed25519PublicKey, pem: bytes
+    flow: Flow, window: Window, folder: Path, keys: PublicKeys, pem: bytes
 ) -> Export:
-    """Write a window's certificates, the public key, the checker and a page into a new folder.
+    """Write a window's certificates, the public keys, the checker and a page into a new folder.
 
     Args:
         flow: the flow.
         window: timestamps of the source's records.
         folder: the folder; it must not exist, or be empty.
-        key: the key that each certificate has to be signed with.
-        pem: its file.
+        keys: those that certificates have to be signed with, as of ``faults_of``.
+        pem: their file.
 
     Raises:
         CertificateError: the flow's certificates do not hold; nothing is written then.
@@ -178,8 +177,8 @@ def export_certificates(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} exists and is not empty.", advice="Name a new folder.")
     found = find_certificates(flow)
-    require_no_fault(flow, found, key, list(faults_of(flow, found, key)))
-    unsigned = unsigned_beginning(found.all, key)
+    require_no_fault(flow, found, keys, list(faults_of(flow, found, keys)))
+    unsigned = unsigned_beginning(found.all, keys)
     export = _choose(flow, window, found.all[len(unsigned) :])
     export = replace(export, unsigned=tuple(one.header.serial for one in unsigned))
     if not export.certificates:

@@ -17,6 +17,7 @@ from kafka_ferry.certificates.chain import (
     faults_of_chain,
     faults_of_present,
     in_order,
+    is_signed_by,
     pruning_of,
 )
 from kafka_ferry.certificates.document import is_without_copy
@@ -31,8 +32,7 @@ from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.verify.again import read_ranges
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
+    from kafka_ferry.certificates.chain import PublicKeys
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerRange, LedgerTable
     from kafka_ferry.model import TopicPartition
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 _SIGN: Final = (
     "None of them is signed. Set certificates.key, and run `ferry run --verify-all`: it certifies again all that was "
     "copied, with a signature, and then these are no fault any more."
+)
+_ALL_KEYS: Final = (
+    "Where the flow has signed with other keys before, --public-key takes a file with all of its public keys, the "
+    "oldest first."
 )
 
 
@@ -64,14 +68,14 @@ class FoundCertificates:
 
 
 def require_no_fault(
-    flow: Flow, found: FoundCertificates, key: Ed25519PublicKey | None, faults: Sequence[str]
+    flow: Flow, found: FoundCertificates, keys: PublicKeys, faults: Sequence[str]
 ) -> None:
     """Refuse a flow's certificates where anything is wrong with them.
 
     Args:
         flow: the flow.
         found: its certificates.
-        key: as of ``faults_of``.
+        keys: as of ``faults_of``.
         faults: what is wrong with them, a sentence each.
 
     Raises:
@@ -79,12 +83,18 @@ def require_no_fault(
     """
     if not faults:
         return
-    is_key_missing = key is not None and not any(one.signature for one in found.all)
     raise CertificateError(
         f"The certificates of {flow.name} do not hold:",
         details=faults,
-        advice=_SIGN if is_key_missing else "",
+        advice=_advice(found, keys),
     )
+
+
+def _advice(found: FoundCertificates, keys: PublicKeys) -> str:
+    signed = [one for one in found.all if one.signature]
+    if keys and not signed:
+        return _SIGN
+    return "" if not keys or all(is_signed_by(one, keys) for one in signed) else _ALL_KEYS
 
 
 def find_certificates(flow: Flow) -> FoundCertificates:
@@ -107,17 +117,17 @@ def find_certificates(flow: Flow) -> FoundCertificates:
     return found
 
 
-def faults_of(flow: Flow, found: FoundCertificates, key: Ed25519PublicKey | None) -> Iterator[str]:
+def faults_of(flow: Flow, found: FoundCertificates, keys: PublicKeys) -> Iterator[str]:
     """All that is wrong with a flow's certificates, a sentence each.
 
     Args:
         flow: the flow.
         found: its certificates.
-        key: whose signature each has to have; None where signatures are not looked at.
+        keys: as of ``faults_of_chain``.
     """
-    yield from faults_of_chain(found.all, key)
+    yield from faults_of_chain(found.all, keys)
     serials = {one.header.serial for one in found.on_target}
-    pruned = pruning_of(found.all, key)
+    pruned = pruning_of(found.all, keys)
     for one in found.in_state:
         if one.header.flow != flow.name:
             yield f"{one.name} is in the state folder of {flow.name}."
@@ -146,15 +156,13 @@ class Restored:
     in_state: tuple[int, ...]
 
 
-def restore_certificates(
-    flow: Flow, found: FoundCertificates, key: Ed25519PublicKey | None
-) -> Restored:
+def restore_certificates(flow: Flow, found: FoundCertificates, keys: PublicKeys) -> Restored:
     """Put certificates that one of the two places lacks back from the other one; pruned ones stay away.
 
     Args:
         flow: the flow.
         found: its certificates.
-        key: as of ``faults_of``.
+        keys: as of ``faults_of``.
 
     Raises:
         CertificateError: if one that is there does not hold; nothing is changed then.
@@ -162,13 +170,14 @@ def restore_certificates(
     """
     strange = [it.name for it in found.in_state if it.header.flow != flow.name]
     faults = [f"{name} is in the state folder of {flow.name}." for name in strange]
-    if faults := [*faults, *faults_of_present(found.all, key)]:
+    if faults := [*faults, *faults_of_present(found.all, keys)]:
         raise CertificateError(
             f"What there is of {flow.name} does not hold, and is not copied:",
             details=faults,
-            advice="Delete the one that is wrong: the file in the state folder, or the topic on the target.",
+            advice=_advice(found, keys)
+            or "Delete the one that is wrong: the file in the state folder, or the topic on the target.",
         )
-    pruned = pruning_of(found.all, key)
+    pruned = pruning_of(found.all, keys)
     kept = [one for one in found.all if not pruned or one.header.serial > pruned.through]
     taken = {one.header.serial for one in found.on_target}
     here = {one.header.serial for one in found.in_state}

@@ -191,7 +191,7 @@ def seen(source: Source, steps: Steps, report: RunReport) -> dict[str, Any]:
     # What the source had deleted before the first run is not to be had.
     goes_on = flow.model_copy(update={"on_source_truncation": "continue"})
     backfilled = replace(steps, flow=goes_on).run("fill", RunOptions(window=EVER))
-    assert list(faults_of(flow, find_certificates(flow), None)) == []
+    assert list(faults_of(flow, find_certificates(flow), ())) == []
     return {
         "copied": content(source.pair.copied(flow, busy)),
         "ranges": sorted(

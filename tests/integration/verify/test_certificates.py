@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from kafka_ferry.certificates import CertificateError, certificate_topic, stored_certificates
-from kafka_ferry.certificates.signature import public_key
+from kafka_ferry.certificates.signature import public_keys
 from kafka_ferry.cli.certificate_view import until_ms
 from kafka_ferry.clock import moment_text, now_ms
 from kafka_ferry.config import Flow
@@ -66,12 +66,17 @@ PYTHON = [sys.executable, "-E"]
 @pytest.fixture
 def key(folder: Path) -> Ed25519PrivateKey:
     """The key that signs, in a file that the flow refers to."""
+    (folder / "secrets").mkdir()
+    return new_key(folder)
+
+
+def new_key(folder: Path) -> Ed25519PrivateKey:
+    """Gives the flow another key, or its first, and puts the public one behind those from before."""
     key = Ed25519PrivateKey.generate()
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    (folder / "secrets").mkdir()
     (folder / "secrets" / "signing.pem").write_bytes(pem)
-    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    (folder / "public.pem").write_bytes(public)
+    with (folder / "public.pem").open("ab") as public:
+        public.write(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     return key
 
 
@@ -95,7 +100,7 @@ def certified(flow: Flow, primary: KafkaCluster, run: str, records: int = 10) ->
 
 def faults(flow: Flow, folder: Path) -> list[str]:
     pem = folder / "public.pem"
-    return list(faults_of(flow, find_certificates(flow), public_key(pem.read_bytes(), str(pem))))
+    return list(faults_of(flow, find_certificates(flow), public_keys(pem.read_bytes(), str(pem))))
 
 
 def test_runs_leave_a_chain_of_signed_certificates_that_the_ledger_confirms(
@@ -189,7 +194,7 @@ def test_a_certificate_has_the_isolation_level_that_was_copied_by_and_not_the_fi
     producer.produce(topic, b"open", partition=0)
     producer.flush()
     window, pem = Window(now_ms() - 600_000, now_ms() + 60_000), folder / "public.pem"
-    key = public_key(pem.read_bytes(), str(pem))
+    key = public_keys(pem.read_bytes(), str(pem))
     export = export_certificates(changed, window, folder / "export", key, pem.read_bytes())
     producer.abort_transaction()
     assert [span.source for span in export.missing] == [TopicPartition(topic, 0)]
@@ -278,6 +283,17 @@ def test_certificates_are_put_back_from_either_copy(
     assert not control.delete_topics(control.topic_ids([topic]))
     assert ferry("certificate", "restore", *asked).returncode == 0
     assert not faults(flow, folder)
+
+    public = (folder / "public.pem").read_bytes()
+    new_key(folder)
+    assert certified(flow, primary, "run-6") == 6
+    for command in ("check", "restore"):
+        assert ferry("certificate", command, *asked).returncode == 0
+    (folder / "public.pem").write_bytes(public)
+    for command in ("check", "restore"):
+        shown = ferry("certificate", command, *asked)
+        assert shown.returncode == 7
+        assert "all of its public keys, the oldest first" in " ".join(shown.stderr.split())
 
 
 def test_only_certificates_that_hold_are_put_back(

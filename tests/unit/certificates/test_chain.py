@@ -11,17 +11,20 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from kafka_ferry.certificates import Certificate, CertificateError, read_certificate
 from kafka_ferry.certificates.chain import (
+    _NOT_YET,
     faults_of_chain,
     faults_of_present,
     in_order,
     unsigned_beginning,
 )
 from kafka_ferry.certificates.document import as_line
+from kafka_ferry.certificates.signature import public_keys
 from tests import PROJECT
 from tests.unit.certificates.builders import KEY, a_certificate, a_chain, a_range
 from tests.unit.certificates.test_signature import PUBLIC
@@ -34,7 +37,7 @@ SPARE_BITS = 2
 
 
 def faults(*certificates: Certificate) -> list[str]:
-    return faults_of_chain(in_order(certificates), KEY.public_key())
+    return faults_of_chain(in_order(certificates), [KEY.public_key()])
 
 
 def changed(one: Certificate, **fields: Any) -> Certificate:
@@ -50,11 +53,11 @@ def test_a_chain_that_was_issued_holds() -> None:
 
 def test_what_is_there_holds_whatever_is_missing_between() -> None:
     first, second, third, fourth = a_chain(4)
-    assert not faults_of_present([first, second, fourth], KEY.public_key())
+    assert not faults_of_present([first, second, fourth], [KEY.public_key()])
     assert faults(first, second, fourth)
     other = changed(second, run="another")
     for some in ([other, fourth], [first, second, other, third], [other, third]):
-        assert faults_of_present(some, KEY.public_key())
+        assert faults_of_present(some, [KEY.public_key()])
 
 
 def is_accepted(content: bytes) -> bool:
@@ -69,7 +72,7 @@ def is_accepted_outside(content: bytes, file: Path) -> bool:
     """Whether the standalone checker finds nothing wrong with it."""
     file.write_bytes(content)
     try:
-        return not CHECK(file, KEY.public_key())[2]
+        return not CHECK(file, [KEY.public_key()])[2]
     except SystemExit:
         return False
 
@@ -217,7 +220,7 @@ def test_a_forged_record_hides_nothing() -> None:
 
 
 def test_signatures_are_not_looked_at_without_a_key() -> None:
-    assert not faults_of_chain([a_certificate(key=None)], None)
+    assert not faults_of_chain([a_certificate(key=None)], [])
 
 
 def a_chain_that_got_a_key() -> list[Certificate]:
@@ -260,17 +263,49 @@ def test_what_is_signed_after_unsigned_ones_holds() -> None:
     chain = a_chain_that_got_a_key()
 
     assert not faults(*chain)
-    assert not faults_of_present(chain, KEY.public_key())
-    assert unsigned_beginning(chain, KEY.public_key()) == chain[:2]
-    assert unsigned_beginning(a_chain(3), KEY.public_key()) == []
-    assert unsigned_beginning(chain, None) == []
+    assert not faults_of_present(chain, [KEY.public_key()])
+    assert unsigned_beginning(chain, [KEY.public_key()]) == chain[:2]
+    assert unsigned_beginning(a_chain(3), [KEY.public_key()]) == []
+    assert unsigned_beginning(chain, []) == []
+
+
+def test_a_chain_whose_key_was_changed_holds_by_all_keys_in_their_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    later = Ed25519PrivateKey.generate()
+    one, two = a_chain(2)
+    three = a_certificate(3, two, key=later)
+    chain = [one, two, three, a_certificate(4, three, key=later)]
+    returned = [one, two, three, a_certificate(4, three)]
+    pems = [
+        PUBLIC,
+        later.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
+    ]
+    main = run_path(str(STANDALONE))["main"]
+
+    def found(some: list[Certificate], *which: int) -> list[str]:
+        """What Kafka Ferry finds by these of the two keys; the standalone checker finds something too, or nothing."""
+        (file := tmp_path / "public.pem").write_bytes(b"".join(pems[at] for at in which))
+        faults = faults_of_chain(some, public_keys(file.read_bytes(), "public.pem"))
+        at = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        failed = main(file, *write(at, content_of(some)))
+        assert failed == bool(faults) or faults == [_NOT_YET], capsys.readouterr().out
+        return faults
+
+    assert found(chain, 0, 1) == found([one, two], 0) == []
+    assert [len(found(chain, *which)) for which in ((0,), (1,), (1, 0))] == [2, 2, 2]
+    assert found(returned, 0, 1) == [
+        f"{returned[3].name} is signed with a key that had been replaced in {three.name}."
+    ]
+    # Who has an old key can sign a whole chain with it.
+    assert found([one, two], 0, 1) == [_NOT_YET]
 
 
 def test_an_unsigned_one_elsewhere_is_a_fault() -> None:
     for why, chain in chains_with_an_unsigned_one():
-        assert faults_of_chain(chain, KEY.public_key()), why
+        assert faults_of_chain(chain, [KEY.public_key()]), why
         if "missing" not in why:
-            assert faults_of_present(chain, KEY.public_key()), why
+            assert faults_of_present(chain, [KEY.public_key()]), why
 
 
 def content_of(chain: list[Certificate]) -> list[bytes]:

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from kafka_ferry.certificates.signature import Signature, private_key, public_key, sign_message
+from kafka_ferry.certificates.signature import Signature, private_key, public_keys, sign_message
 from kafka_ferry.errors import FerryError
 from tests.unit.certificates.builders import KEY
 
@@ -26,7 +26,7 @@ def test_a_signature_is_of_one_key_and_one_message() -> None:
     signature = sign_message(private_key(PRIVATE, "a file"), b"message")
     other = Ed25519PrivateKey.generate().public_key()
 
-    assert signature.is_of(public_key(PUBLIC, "a file"), b"message")
+    assert all(signature.is_of(key, b"message") for key in public_keys(PUBLIC * 2, "a file"))
     assert not signature.is_of(KEY.public_key(), b"another message")
     assert not signature.is_of(other, b"message")
     assert not signature.model_copy(update={"key": "another"}).is_of(KEY.public_key(), b"message")
@@ -55,5 +55,6 @@ def test_a_private_key_of_another_kind_is_refused_without_showing_it(pem: str) -
 
 
 def test_a_public_key_of_another_kind_is_refused() -> None:
-    with pytest.raises(FerryError, match=r"public\.pem is not a public Ed25519 key"):
-        public_key(PRIVATE.encode(), "public.pem")
+    for pem in (PRIVATE.encode(), b"", PUBLIC + PRIVATE.encode()):
+        with pytest.raises(FerryError, match=r"public\.pem is not a public Ed25519 key"):
+            public_keys(pem, "public.pem")

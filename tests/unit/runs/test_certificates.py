@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from kafka_ferry.runs.certificates import _compare
+from kafka_ferry.runs.certificates import FoundCertificates, _advice, _compare
 from kafka_ferry.verify.rows import TargetRecords
-from tests.unit.certificates.builders import a_certificate, a_range
+from tests.unit.certificates.builders import KEY, a_certificate, a_chain, a_range
 
 
 def held(
@@ -69,3 +70,13 @@ def test_a_certified_range_holds_if_no_more_is_gone_than_has_expired_or_was_acce
     }
 
     assert _compare("orders-0", a_certificate(), row, there, is_left=is_left).fault == fault
+
+
+def test_a_signature_of_a_key_that_is_not_given_is_no_reason_to_delete_a_certificate() -> None:
+    found, ours = FoundCertificates((*a_chain(2),), ()), KEY.public_key()
+    other = Ed25519PrivateKey.generate().public_key()
+
+    assert _advice(found, [ours]) == _advice(found, ()) == ""
+    assert "all of its public keys, the oldest first" in _advice(found, [other])
+    unsigned = FoundCertificates((a_certificate(key=None),), ())
+    assert "certificates.key" in _advice(unsigned, [ours])

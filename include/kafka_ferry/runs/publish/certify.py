@@ -39,11 +39,9 @@ from kafka_ferry.verify.rows import key_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
-        Ed25519PrivateKey,
-        Ed25519PublicKey,
-    )
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+    from kafka_ferry.certificates.chain import PublicKeys
     from kafka_ferry.config import Flow
     from kafka_ferry.model import Plan
     from kafka_ferry.report import RunReport
@@ -92,13 +90,13 @@ def certify(
     proved_at = _require_unchanged(run, plan, reconciliation)
     lines = [as_line(_range(row)) for row in report.proof.ranges]
     key, root = signing_key(run.flow), merkle_root(lines)
-    public = key.public_key() if key else None
+    public = (key.public_key(),) if key else ()
     known, pruning = newest_file(run.state), Pruning(run, public)
     deleted: list[int] = []
     if known and known.header.issued_at >= proved_at:
         for one in reversed(certificate_files(run.state)):
             is_same = (one.header.run, one.header.root) == (run.run_id, root)
-            if is_same and (public is None or is_signed_by(one, public)):
+            if is_same and (not public or is_signed_by(one, public)):
                 return one
     _require_recent(run, proved_at)
     _require_kept(run, report.proof.ranges)
@@ -184,7 +182,7 @@ def _newest(
     run: RunContext,
     stored: Certificate | None,
     known: Certificate | None,
-    key: Ed25519PublicKey | None,
+    keys: PublicKeys,
 ) -> Certificate | None:
     """The certificate that the next one follows: the target's, or the state folder's if that is newer.
 
@@ -194,7 +192,7 @@ def _newest(
     if stored is None:
         return known
     is_newer = known is None or stored.header.serial > known.header.serial
-    if is_newer and key and not is_signed_by(stored, key):
+    if is_newer and keys and not is_signed_by(stored, keys):
         raise _not_ours(run, stored)
     if known and stored.header.serial == known.header.serial and stored.digest != known.digest:
         raise _not_ours(run, stored)

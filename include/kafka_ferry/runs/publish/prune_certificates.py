@@ -21,8 +21,7 @@ from kafka_ferry.certificates.document import Pruned
 from kafka_ferry.runs.state.certificate_files import certificate_files, file_serials, one_file
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
+    from kafka_ferry.certificates.chain import PublicKeys
     from kafka_ferry.runs.state.run_context import RunContext
 
 log = logging.getLogger(__name__)
@@ -35,11 +34,11 @@ class Pruning:
 
     Args:
         run: the run that issues the next certificate.
-        key: whose signature the flow's certificates have; None where it signs none.
+        keys: the one that the flow signs with; none where it signs none.
     """
 
-    def __init__(self, run: RunContext, key: Ed25519PublicKey | None) -> None:
-        self._run, self._flow, self._key = run, run.flow, key
+    def __init__(self, run: RunContext, keys: PublicKeys) -> None:
+        self._run, self._flow, self._keys = run, run.flow, keys
 
     def point(self, newest: Certificate, now: int) -> Pruned | None:
         """Until where the chain is pruned once the next certificate is there; None for not at all.
@@ -53,10 +52,10 @@ class Pruning:
         """
         if self._flow.certificates_keep_days < 0 and self._flow.certificates_keep_count < 0:
             return None
-        pruned = pruning_of([newest], self._key)
+        pruned = pruning_of([newest], self._keys)
         if pruned is None and self._serials and self._serials[0] > 1:
             # An earlier one has the record, from before the options were changed.
-            pruned = pruning_of(certificate_files(self._run.state), self._key)
+            pruned = pruning_of(certificate_files(self._run.state), self._keys)
         first = pruned.through + 1 if pruned else 1
         for serial in range(first, newest.header.serial + 1):
             # Almost always it is kept by both, and no file is read.
@@ -108,7 +107,7 @@ class Pruning:
         if one is None:
             log.warning("Certificate %d is missing: the chain is not pruned further.", serial)
             return None
-        if fault := next(own_faults(one, None), ""):
+        if fault := next(own_faults(one, ()), ""):
             log.warning("The chain is not pruned further: %s", fault)
             return None
         if one.header.previous != (before.hash if before else ""):

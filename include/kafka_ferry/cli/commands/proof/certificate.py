@@ -29,8 +29,7 @@ from kafka_ferry.errors import InputError
 from kafka_ferry.verify.counts import count
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
+    from kafka_ferry.certificates.chain import PublicKeys
     from kafka_ferry.config import Flow
 
 app = typer.Typer(
@@ -57,7 +56,8 @@ PublicKeyOption = Annotated[
         "--public-key",
         exists=True,
         dir_okay=False,
-        help="The public key that each signature has to be of, in PEM.",
+        help="A file with the public key that each signature has to be of, in PEM; where the flow had other keys "
+        "before, with all of them, the oldest first.",
     ),
 ]
 ReadBackOption = Annotated[
@@ -162,16 +162,16 @@ def check(
 
     chosen = one_flow_within(timeout, config, flow)
     requested = list(map(place_of, places or ()))
-    key = _public_key(public_key) if public_key else None
+    keys = _keys(_pem(public_key), str(public_key)) if public_key else ()
     certificates = find_certificates(chosen)
-    faults = list(faults_of(chosen, certificates, key))
+    faults = list(faults_of(chosen, certificates, keys))
     read = list(read_back(chosen, certificates, requested)) if requested else []
     faults += [f"{one.certificate}, {one.name}: {one.fault}" for one in read if one.fault]
-    require_no_fault(chosen, certificates, key, faults)
+    require_no_fault(chosen, certificates, keys, faults)
     if as_json:
-        show_json([checked_json(certificates.all, read, key)], several=False)
+        show_json([checked_json(certificates.all, read, keys)], several=False)
         return
-    holding = held(certificates.all, key)
+    holding = held(certificates.all, keys)
     ranges = count(sum(one.header.ranges for one in holding), "range")
     out.print(
         f"{certificates_text(holding)} of {chosen.name} hold{'s' * (len(holding) == 1)}: {ranges} in the ledger, and "
@@ -184,7 +184,7 @@ def check(
         out.print(f"{one.name}: {sentence}")
         for other in one.others:
             warn(f"{one.name}: {other}")
-    for note in not_looked_at(certificates.all, key):
+    for note in not_looked_at(certificates.all, keys):
         warn(note)
 
 
@@ -208,8 +208,8 @@ def export(
     window = window_of(since, until, ("--from", "--to"))
     chosen = one_flow_within(timeout, config, flow)
     pem = _pem(public_key) if public_key else _own_pem(chosen)
-    key = _key(pem, str(public_key or CERTIFICATES_KEY))
-    done = export_certificates(chosen, window, folder, key, pem)
+    keys = _keys(pem, str(public_key or CERTIFICATES_KEY))
+    done = export_certificates(chosen, window, folder, keys, pem)
     out.print(f"{folder}: {certificates_text(done.certificates)} of {chosen.name}")
     out.print(f"{done.headline(window)}.")
     out.print(f"page:     {folder / PAGE}")
@@ -253,8 +253,8 @@ def restore(
     from kafka_ferry.runs.certificates import find_certificates, restore_certificates
 
     chosen = one_flow_within(timeout, config, flow)
-    key = _public_key(public_key) if public_key else None
-    restored = restore_certificates(chosen, find_certificates(chosen), key)
+    keys = _keys(_pem(public_key), str(public_key)) if public_key else ()
+    restored = restore_certificates(chosen, find_certificates(chosen), keys)
     for serials, place in (
         (restored.on_target, f"on {chosen.target.alias}"),
         (restored.in_state, "in the state folder"),
@@ -263,12 +263,8 @@ def restore(
             f"certificates {intervals(serials)} were put back" if serials else "nothing is missing"
         )
         out.print(f"{place}: {sentence}")
-    if key is None:
+    if not keys:
         warn("Not looked at: signatures, for want of --public-key.")
-
-
-def _public_key(file: Path) -> Ed25519PublicKey:
-    return _key(_pem(file), str(file))
 
 
 def _pem(file: Path) -> bytes:
@@ -278,10 +274,10 @@ def _pem(file: Path) -> bytes:
         raise InputError(f"{file} cannot be read: {error.strerror}") from None
 
 
-def _key(pem: bytes, at: str) -> Ed25519PublicKey:
-    from kafka_ferry.certificates.signature import public_key
+def _keys(pem: bytes, at: str) -> PublicKeys:
+    from kafka_ferry.certificates.signature import public_keys
 
-    return public_key(pem, at)
+    return public_keys(pem, at)
 
 
 def _own_pem(flow: Flow) -> bytes:

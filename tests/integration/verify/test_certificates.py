@@ -286,7 +286,12 @@ def test_certificates_are_put_back_from_either_copy(
 
     public = (folder / "public.pem").read_bytes()
     new_key(folder)
-    assert certified(flow, primary, "run-6") == 6
+    shutil.rmtree(Path(flow.state_path) / flow.slug / "certificates")
+    with pytest.raises(CertificateError, match="that the flow's key has not signed"):
+        certified(flow, primary, "run-6")
+    # Its public key is there, and has signed nothing yet.
+    assert ferry("certificate", "restore", *asked).returncode == 0
+    assert certified(flow, primary, "run-7") == 6
     for command in ("check", "restore"):
         assert ferry("certificate", command, *asked).returncode == 0
     (folder / "public.pem").write_bytes(public)

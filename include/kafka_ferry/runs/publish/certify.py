@@ -204,8 +204,9 @@ def _not_ours(run: RunContext, stored: Certificate) -> CertificateError:
         f"{certificate_topic(run.flow.source.alias)} on {run.flow.target.alias} has another "
         f"{stored.name} than the state folder, or one that the flow's key has not signed: it was forged, or the state "
         "folder belongs to another cluster",
-        advice="ferry certificate check says which one carries your signature. Delete the other one: the file in the "
-        "state folder, or the topic; ferry certificate restore puts back what is yours.",
+        advice="If the flow has got another key since, and lost its state folder, `ferry certificate restore` with the "
+        "--public-key of both goes on. Otherwise ferry certificate check says which one carries your signature. Delete "
+        "the other one: the file in the state folder, or the topic; ferry certificate restore puts back what is yours.",
     )
 
 

@@ -215,6 +215,8 @@ class Broker(KafkaCluster):
             "allow.everyone.if.no.acl.found": "true",
             "super.users": "User:ANONYMOUS",
             "group.initial.rebalance.delay.ms": "0",
+            # A member that was killed keeps the others of its group waiting for so long, which is 6 s at least by default.
+            "group.min.session.timeout.ms": "1000",
             "offsets.topic.num.partitions": "4",
             "offsets.topic.replication.factor": "1",
             "transaction.state.log.num.partitions": "4",

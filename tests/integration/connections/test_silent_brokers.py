@@ -28,6 +28,13 @@ from tests.support.runs.pair import Pair
 from tests.support.servers.http_server import QuietHandler, http_server
 
 
+@pytest.fixture
+def short_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is silent on this machine stays so: no test need wait for it as long as a run does."""
+    monkeypatch.setattr("kafka_ferry.wire.silent_brokers._PROBE_MS", 800)
+
+
+@pytest.mark.usefixtures("short_probe")
 def test_a_broker_that_is_gone_or_silent_is_told_from_one_that_answers(
     primary: KafkaCluster,
 ) -> None:
@@ -40,6 +47,7 @@ def test_a_broker_that_is_gone_or_silent_is_told_from_one_that_answers(
         assert set(silent_brokers(cluster)) == {gone, mute_symptom}
 
 
+@pytest.mark.usefixtures("short_probe")
 def test_a_port_of_another_kind_than_the_flow_says_is_told_as_what_it_is(
     primary: KafkaCluster,
 ) -> None:

@@ -52,7 +52,7 @@ def test_a_run_of_the_command_line_is_repeated_by_its_id(pair: Pair) -> None:
 
     first = ferry_process("run", "--config", file, "--json")
     run_id = json.loads(first.stdout)["run"]
-    again = ferry_process("run", "--config", file, "--run-id", run_id, "--json")
+    again = ferry("run", "--config", file, "--run-id", run_id, "--json")
 
     assert (first.returncode, again.returncode) == (0, 0), again.stderr
     assert f"RISK {topic}-0: retention.ms={brief} is less than the time" in " ".join(
@@ -254,7 +254,7 @@ def test_a_cluster_that_is_down_is_named_after_as_long_as_the_flow_says(
     file = write_flow(folder, *clusters, ["orders"], admin_timeout_ms=1_000)
     began = time.monotonic()
 
-    done = ferry_process(step, "--config", file)
+    done = ferry(step, "--config", file)
 
     assert done.returncode == 3
     assert f"Check {down}.bootstrap.servers in {file}" in done.stderr

@@ -32,6 +32,7 @@ from kafka_sandbox.broker import free_port
 from kafka_sandbox.cluster import KafkaCluster
 from tests import PROJECT
 from tests.support.records.builders import Record, create_topic, recreate_topic
+from tests.support.runs.command_line import ferry
 from tests.support.runs.flows import (
     copy_now,
     copy_planned,
@@ -110,8 +111,8 @@ def test_a_run_leaves_its_metrics_in_a_file_and_pushes_the_same(pair: Pair) -> N
             "groups": [group],
         }
         file = write_flow(pair.folder, pair.primary, pair.backup, [topic], **options)
-        command = [sys.executable, "-m", "kafka_ferry", "run", "--config", file]
-        subprocess.run(command, check=True, capture_output=True, text=True)
+        ran = ferry("run", "--config", file)
+    assert ran.returncode == 0, ran.stderr
     ended = time.time()
 
     (pushed,) = gateway.requests

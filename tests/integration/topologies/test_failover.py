@@ -46,7 +46,7 @@ from tests.support.records.builders import (
     read_all,
 )
 from tests.support.records.groups import commit_alone, first_read
-from tests.support.runs.command_line import ferry, ferry_process
+from tests.support.runs.command_line import ferry
 from tests.support.runs.flows import copy_now, failures, plan_now
 from tests.support.runs.pair import Pair, Unique
 from tests.support.runs.proof import prove
@@ -421,7 +421,7 @@ def test_the_command_line_fails_over_and_back(pair: Pair) -> None:
     assert tried.returncode == 0, tried.stderr
     assert "dry run: about" in tried.stderr
     assert "The groups can only be translated once records are copied" in tried.stderr
-    back = ferry_process("failback", "--config", this.there.file, "--json")
+    back = ferry("failback", "--config", this.there.file, "--json")
     assert back.returncode == 0, back.stderr
     (group,) = json.loads(back.stdout)["groups"]
     assert [one["offset"] for one in group["partitions"]] == [2, 3]
@@ -459,7 +459,7 @@ def test_a_group_goes_back_where_nobody_has_written_under_the_topics_names(pair:
 
     tried = ferry("failback", "--config", there.file, "--dry-run")
     assert (tried.returncode, "refused" in tried.stderr) == (0, False), tried.stderr
-    back = ferry_process("failback", "--config", there.file, "--json")
+    back = ferry("failback", "--config", there.file, "--json")
     assert back.returncode == 0, back.stderr
     (moved,) = json.loads(back.stdout)["groups"]
     assert [one["offset"] for one in moved["partitions"]] == [2, 3]

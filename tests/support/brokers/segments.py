@@ -61,12 +61,17 @@ def write_log(broker: Broker, topic: str, log: Iterable[bytes], partition: int =
 
 @contextmanager
 def broker_down(cluster: KafkaCluster, *, kill: bool = True) -> Iterator[None]:
-    """Within it, a cluster's only broker is down, killed or stopped in order; after it, the broker is ready again."""
+    """Within it, a cluster's only broker is down; after it, the broker is ready again.
+
+    Args:
+        cluster: the cluster.
+        kill: whether it looks at all of its logs when it starts, as one does that was killed. It is not killed
+            itself: then it would not be let in before its old session is over.
+    """
     assert isinstance(cluster, Broker)
+    cluster.stop()
     if kill:
-        cluster.kill()
-    else:
-        cluster.stop()
+        (cluster.log_folder("", 0).parent / ".kafka_cleanshutdown").unlink()
     yield
     cluster.start().wait_ready()
 

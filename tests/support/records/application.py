@@ -66,8 +66,9 @@ def _run(bootstrap: str, group: str, topics: str, processed: str) -> None:
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
-            # As short as brokers have it by default: who was killed keeps the others waiting.
-            "session.timeout.ms": 6000,
+            # Who was killed keeps the others waiting.
+            "session.timeout.ms": 3000,
+            "heartbeat.interval.ms": 500,
         }
     )
     consumer.subscribe(topics.split(","))

@@ -1,4 +1,4 @@
-"""The command line: in this process, or in one of its own where a test is about that or Spark is started."""
+"""The command line: in this process, or in one of its own where a test is about that."""
 
 from __future__ import annotations
 

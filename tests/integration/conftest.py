@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kafka_sandbox.broker import Broker
-from tests.support.runs.proof import recount_here
+from tests.support.runs.proof import judge_without_docs, recount_here
 from tests.support.runs.waits import shorten_waits
 
 
@@ -15,6 +15,12 @@ from tests.support.runs.waits import shorten_waits
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Verifications recount in this process; no Data Docs are written."""
     recount_here(monkeypatch)
+
+
+@pytest.fixture
+def without_docs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verifications recount in Spark; no Data Docs are written."""
+    judge_without_docs(monkeypatch)
 
 
 @pytest.fixture

@@ -42,11 +42,11 @@ from kafka_ferry.errors import SparkFailed
 from kafka_ferry.ledger.table_files import TableFiles, TablePart
 from kafka_ferry.spark.checkpoint import QueryCheckpoint, StartRanges
 from kafka_ferry.verify.expectations import judge
-from kafka_ferry.verify.verdict import ExpectationResult
 from kafka_ferry.wire import pool
 from kafka_ferry.wire.connections import brokers
 from tests.simulation.brokers.connection import Network, Select, SimConnection
 from tests.simulation.world import Killed, Process, Task, World
+from tests.support.runs.predicates import judge_by_predicates
 
 _TRIES: Final = 4
 
@@ -245,27 +245,6 @@ def _wait_for_one(tasks: Sequence[Task]) -> None:
         return not left
 
     Network.here.world.wait(is_over, float("inf"))
-
-
-def judge_by_predicates(suites: Any, rows: Any, terms: Any, verdict: Any) -> Any:
-    """The verdict by the checks' own predicates, which Great Expectations is given as expectations."""
-    results = []
-    for suite in suites:
-        chosen = suite.severities(terms.severities)
-        for check in suite.checks:
-            bad = [row for row in rows.get(suite.table, ()) if not check.holds(row)]
-            results.append(
-                ExpectationResult(
-                    name=check.name,
-                    table=suite.table,
-                    success=not bad,
-                    severity=chosen[check.key],
-                    unexpected=tuple(f"{row}: {check.explain(row)}" for row in bad),
-                    advice=check.advice,
-                    key=check.key,
-                )
-            )
-    return verdict.join(results)
 
 
 def _settings_of(cluster: Cluster) -> dict[str, Any]:

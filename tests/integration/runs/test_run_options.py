@@ -66,6 +66,7 @@ def copied(flow: Flow) -> dict[str, int]:
     return counts
 
 
+@pytest.mark.usefixtures("without_docs")
 def test_a_run_may_be_about_some_topics_and_the_next_one_is_about_all_again(
     pair: Pair,
     spark: SparkSource,

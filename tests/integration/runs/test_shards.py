@@ -85,6 +85,7 @@ def test_shards_that_copy_at_once_do_not_disturb_each_other(pair: Pair, topics: 
     assert runs_begun(flow) == [("run-1", "")], "once, before any of them"
 
 
+@pytest.mark.usefixtures("without_docs")
 def test_a_shard_is_repeated_alone_and_all_of_them_make_the_run(
     pair: Pair, topics: list[str]
 ) -> None:

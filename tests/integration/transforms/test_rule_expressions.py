@@ -69,6 +69,7 @@ def test_what_expressions_read_by_name_is_known_and_what_they_only_ask_for(
     }
 
 
+@pytest.mark.usefixtures("without_docs")
 def test_a_star_is_the_documented_columns_and_holds_no_secret(
     pair: Pair, spark: SparkSource
 ) -> None:
@@ -223,6 +224,7 @@ def test_what_only_a_lambda_names_is_there_when_the_rule_runs(
 
 @pytest.mark.short("string")
 @pytest.mark.parametrize("form", ["string", "json"])
+@pytest.mark.usefixtures("without_docs")
 def test_a_format_that_no_expression_reads_changes_nothing(
     pair: Pair, spark: SparkSource, form: str
 ) -> None:

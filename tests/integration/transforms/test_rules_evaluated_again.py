@@ -46,6 +46,7 @@ def sentences(report: RunReport, check: str) -> list[str]:
     return list(found.unexpected)
 
 
+@pytest.mark.usefixtures("without_docs")
 def test_a_record_that_was_changed_on_the_target_is_named_with_its_rule(
     folder: Path, primary: KafkaCluster, target: Broker, unique: Unique, spark: SparkSource
 ) -> None:

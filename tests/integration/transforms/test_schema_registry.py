@@ -213,6 +213,7 @@ ACCOUNT = {
 NICK = {"name": "nick", "type": ["null", "string"], "default": None}
 
 
+@pytest.mark.usefixtures("without_docs")
 def test_a_rule_reads_and_changes_fields_in_avro(
     pair: Pair, registries: Registries, spark: SparkSource
 ) -> None:

@@ -137,6 +137,7 @@ def test_a_filter_by_header_leaves_records_out_with_a_reason(
     assert sorted(int(it.key) for it in copied) == list(range(300))
 
 
+@pytest.mark.usefixtures("without_docs")
 def test_a_certificate_names_the_rules_by_which_records_were_copied_and_not_those_of_the_file(
     pair: Pair, spark: SparkSource
 ) -> None:
@@ -250,6 +251,7 @@ def test_fields_and_headers_are_masked_and_everything_else_stays_byte_for_byte(
 
 @pytest.mark.short("fail", "dead-letter")
 @pytest.mark.parametrize("policy", ["fail", "dead-letter", "pass"])
+@pytest.mark.usefixtures("without_docs")
 def test_a_record_for_which_a_rule_fails_is_never_changed_silently(
     pair: Pair, spark: SparkSource, policy: str
 ) -> None:
@@ -287,6 +289,7 @@ def test_a_record_for_which_a_rule_fails_is_never_changed_silently(
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_docs")
 def test_filtered_records_are_offsets_without_a_record_where_offsets_are_preserved(
     pair: Pair, spark: SparkSource
 ) -> None:
@@ -329,6 +332,7 @@ def test_a_rule_that_cannot_be_is_refused_before_anything_is_copied(
     assert "transform, rule 1 (orders)" in str(error.value)
 
 
+@pytest.mark.usefixtures("without_docs")
 def test_a_changed_rule_is_in_the_plan_and_holds_from_where_the_ledger_says(
     pair: Pair, spark: SparkSource
 ) -> None:
@@ -436,6 +440,7 @@ def test_a_python_function_does_what_sql_does_not(
     assert changed.before not in ("", None, changed.fingerprint)
 
 
+@pytest.mark.usefixtures("without_docs")
 def test_transforms_of_mirrormaker_2s_properties_do_what_they_do_there(
     pair: Pair, spark: SparkSource
 ) -> None:
@@ -531,6 +536,7 @@ def test_a_broker_that_fails_in_mid_copy_costs_and_doubles_nothing(
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_docs")
 def test_a_topic_with_a_rule_and_nothing_new_does_not_stop_the_flow(
     pair: Pair, spark: SparkSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,12 +15,14 @@ from kafka_ferry.runs import Run
 from kafka_ferry.runs.publish.publish import publish_run
 from kafka_ferry.spark import recount as spark_recount
 from kafka_ferry.spark.session import SparkSource
-from kafka_ferry.verify import PartitionRecount
+from kafka_ferry.verify import PartitionRecount, Terms
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.expectations import judge
+from kafka_ferry.verify.expectations.user_expectations import NOTHING
 from kafka_ferry.verify.recount import recount_or_reason
 from kafka_ferry.wire import WireCluster
 from tests.support.runs.flows import copy_now, failures
+from tests.support.runs.predicates import judge_by_predicates
 
 NO_SPARK: Any = lambda: None  # noqa: E731
 """Where a session is asked for and nothing uses it."""
@@ -39,8 +41,19 @@ def recount_here(monkeypatch: pytest.MonkeyPatch, *, docs: bool = False) -> None
 
     monkeypatch.setattr(spark_recount, "recount_all", recount_all)
     if not docs:
-        monkeypatch.setattr(judge, "_document", lambda *given: given[-1])
-        judge_failures_alone(monkeypatch)
+        judge_without_docs(monkeypatch)
+
+
+def judge_without_docs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no Data Docs written, and verdicts come from the checks' own predicates where a flow has no expectations."""
+    by_expectations = judge._judge
+
+    def verdict_of(suites: Any, rows: Any, terms: Terms, verdict: Any) -> Any:
+        judged = judge_by_predicates if terms.own == NOTHING else by_expectations
+        return judged(suites, rows, terms, verdict)
+
+    monkeypatch.setattr(judge, "_judge", verdict_of)
+    monkeypatch.setattr(judge, "_document", lambda *given: given[-1])
 
 
 def judge_failures_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,7 +155,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/transforms/test_transforms.py": "copy: record_changes; "
     "spark/transforms: arrow_rows expressions job query relay rule_plan",
     "integration/sync_groups/test_translate_cli.py": "runs/sync_groups: translate",
-    "integration/copy/test_unlisted_aborts.py": "wire/partitions: lookahead",
+    "integration/copy/test_replicas.py": "wire/partitions: lookahead",
     "integration/verify/test_verified_again.py": "runs/failover: unread_losses; runs/repair: findings; "
     "runs/verify: again proof_ages",
     "integration/runs/test_where.py": "cli/commands/proof: where",

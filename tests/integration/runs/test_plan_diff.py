@@ -147,10 +147,10 @@ def test_without_the_right_to_see_sizes_a_plan_says_so_once_and_is_made_all_the_
     assert "CLUSTER_AUTHORIZATION_FAILED" in said[0]
 
 
-@pytest.fixture
-def damaged(tmp_path: Path) -> Iterator[Broker]:
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A broker that cannot open the first batch of ``damaged-0`` and ``torn-0``, and so finds no time there."""
-    broker = Broker(tmp_path / "damaged")
+    broker = Broker(tmp_path_factory.mktemp("damaged"))
     broker.start().wait_ready()
     for topic, partitions in (("damaged", 2), ("torn", 1), ("whole", 2)):
         create_topic(broker.bootstrap, topic, partitions=partitions)

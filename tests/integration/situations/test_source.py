@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -397,30 +397,16 @@ def copied_up_to_nothing(
         kind: "gap" where the log has none before an open transaction, "lost" where retention was faster.
         policy: of the flow, on diverged logs.
         home: for the flow's folder.
-        source: the broker, which may be stopped for it.
+        source: the broker; in the gap's case its topic is there (``with_gaps``).
         backup: the target.
     """
     topic, folder = f"{kind}-{policy}", home / f"{home.name}-{kind}-{policy}"
     folder.mkdir()
-    create_topic(source.bootstrap, topic)
     options = {"on_source_divergence": policy, "on_source_truncation": "continue"}
     flow = make_flow(folder, source, backup, [topic], **options)
-    for part in range(2 if kind == "gap" else 1):
-        produce(source.bootstrap, topic, named(f"old {part}", 10))
-    if kind == "gap":
-        open_one = a_batch(
-            1,
-            at=30,
-            producer_id=7,
-            transactional=True,
-            producer_epoch=0,
-            base_sequence=0,
-            leader_epoch=0,
-        )
-        batches = read_batches(source, topic)
-        with broker_down(source, kill=False):
-            write_log(source, topic, [*batches, open_one])
-    else:
+    if kind == "lost":
+        create_topic(source.bootstrap, topic)
+        produce(source.bootstrap, topic, named("old 0", 10))
         assert failures(copy_now(flow, "run-0")) == []
         for part in range(1, 3):
             produce(source.bootstrap, topic, named(f"old {part}", 10))
@@ -428,6 +414,26 @@ def copied_up_to_nothing(
     assert failures(copy_now(flow)) == []
     assert intervals(flow)[-1][1] == 30
     return Cut(flow, topic, LENGTHS["longer"])
+
+
+def with_gaps(source: Broker, topics: Sequence[str]) -> None:
+    """Topics of 20 records and, from 30 on, an open transaction."""
+    open_one = a_batch(
+        1,
+        at=30,
+        producer_id=7,
+        transactional=True,
+        producer_epoch=0,
+        base_sequence=0,
+        leader_epoch=0,
+    )
+    for topic in topics:
+        create_topic(source.bootstrap, topic)
+        for part in range(2):
+            produce(source.bootstrap, topic, named(f"old {part}", 10))
+    with broker_down(source, kill=False):
+        for topic in topics:
+            write_log(source, topic, [*read_batches(source, topic), open_one])
 
 
 @pytest.fixture(scope="module")
@@ -447,6 +453,7 @@ def cuts(
         return make_flow(home / f"{home.name}-{name}", source, backup, [name], **options)
 
     with source:
+        with_gaps(source, [f"gap-{policy}" for policy in POLICIES])
         for number, key in enumerate(CUTS):
             policy, length, when = key
             # Where the new log ends before the planned end, the copy waits for more.

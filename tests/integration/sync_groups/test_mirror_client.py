@@ -27,7 +27,6 @@ from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.java import jvm
 from kafka_sandbox.java.jars import KAFKA, class_path, java
 from kafka_sandbox.mirrormaker2 import MIRROR, mirror_classpath
-from tests.support.brokers.own_brokers import own_pair
 from tests.support.java.programs import run_java
 from tests.support.records.builders import Record, create_topic, produce
 from tests.support.records.mirror_topics import (
@@ -92,23 +91,6 @@ def gapped(broker: KafkaCluster, topic: str) -> None:
     for number, abort in enumerate((False, True, False, False)):
         records = [Record(value=b"%d" % n, partition=n % 2) for n in range(40)]
         produce(broker.bootstrap, topic, records, transactional_id=f"{topic}-{number}", abort=abort)
-
-
-@pytest.fixture(scope="module")
-def _pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
-    """Brokers of this module's own: flows of other tests would copy its heartbeats."""
-    with own_pair(tmp_path_factory.mktemp("pair")) as pair:
-        yield pair
-
-
-@pytest.fixture(scope="module")
-def primary(_pair: tuple[KafkaCluster, KafkaCluster]) -> KafkaCluster:
-    return _pair[0]
-
-
-@pytest.fixture(scope="module")
-def backup(_pair: tuple[KafkaCluster, KafkaCluster]) -> KafkaCluster:
-    return _pair[1]
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""``topics.replica.placement``: replicas of remote topics on the racks that the flow says, and drift from that."""
+"""Replicas of remote topics: as many, and on the racks, as the flow says (``topics.replica.placement``)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from kafka.structs import TopicPartition
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.model import Plan
+from kafka_ferry.model import Growth, Plan
 from kafka_ferry.report.plan_text import plan_text
 from kafka_ferry.runs import Run
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
+from tests.support.brokers.everywhere import wait_for_config
 from tests.support.brokers.leaders import reassign
-from tests.support.records.builders import add_partitions, create_topic
+from tests.support.records.builders import add_partitions, create_topic, overrides
 from tests.support.records.histories import named
 from tests.support.runs.flows import (
     assert_same,
@@ -81,6 +82,29 @@ def test_partitions_are_created_and_added_on_the_racks_that_the_flow_says(pair: 
     assert sorted(map(leaders.count, (1, 3))) == [3, 4]
     assert_same(pair.primary, topic, pair.backup, copy)
     assert plan_now(flow, "run-3").topics.misplacements == ()
+
+
+def test_a_remote_topic_has_what_the_flow_says_instead(pair: Pair) -> None:
+    topic = pair.topic("longer", retention_ms="3600000", min_insync_replicas="1")
+    options = {"topics_replication_factor": {topic: 3}, "replication_factor": 1}
+    said = {"retention.ms": "30d", "min.insync.replicas": 2}
+    flow = pair.flow([topic], topics_configs={topic: said}, topics_partitions={topic: 4}, **options)
+    copy_now(flow)
+    copy = remote(flow, topic)
+    assert overrides(pair.backup, copy) == {
+        "retention.ms": "2592000000",
+        "min.insync.replicas": "2",
+    }
+    assert [len(of) for of in replicas(pair.backup, copy)] == [3] * 4
+    plan = plan_now(flow, "run-2")
+    assert (plan.topics.config_changes, plan.topics.drifts, plan.topics.set_configs) == ((), (), ())
+    assert plan.remarks.unapplied == ()
+
+    # Without the option, the source's own value is set again; what is excluded is left alone.
+    flow = pair.flow([topic], topics_partitions={topic: 5}, **options)
+    assert plan_now(flow, "run-3").topics.growths == (Growth(copy, 5),)
+    wait_for_config(pair.backup.bootstrap, copy, "retention.ms", "3600000")
+    assert overrides(pair.backup, copy)["min.insync.replicas"] == "2"
 
 
 @pytest.mark.long

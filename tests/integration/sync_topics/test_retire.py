@@ -167,31 +167,32 @@ def test_a_topic_that_the_flow_did_not_create_stays(pair: Pair) -> None:
     assert exists(pair.backup, remote(flow, theirs))
 
 
-def test_a_topic_that_another_flow_copies_to_stays(tmp_path: Path, pair: Pair) -> None:
+def test_a_topic_that_another_flow_copies_to_stays(
+    tmp_path: Path, pair: Pair, strict: KafkaCluster
+) -> None:
     """Two sources, one topic: what is gone from the one is still copied from the other."""
     topic = pair.topic("both", named("first", 10))
     flows = []
-    with Broker(tmp_path / "other") as other:
-        create_topic(other.bootstrap, topic)
-        produce(other.bootstrap, topic, named("other", 10))
-        for source in (pair.primary, other):
-            home = tmp_path / pair.unique("src")
-            home.mkdir()
-            flow = retiring_flow(
-                replace(pair, folder=home, primary=source),
-                topic,
-                retire_after_ms=0,
-                replication_policy_class="IdentityReplicationPolicy",
-                on_foreign_records="adopt",
-            )
-            copy_now(flow)
-            flows.append(flow)
-        delete_topic(pair.primary, topic)
+    create_topic(strict.bootstrap, topic)
+    produce(strict.bootstrap, topic, named("other", 10))
+    for source in (pair.primary, strict):
+        home = tmp_path / pair.unique("src")
+        home.mkdir()
+        flow = retiring_flow(
+            replace(pair, folder=home, primary=source),
+            topic,
+            retire_after_ms=0,
+            replication_policy_class="IdentityReplicationPolicy",
+            on_foreign_records="adopt",
+        )
+        copy_now(flow)
+        flows.append(flow)
+    delete_topic(pair.primary, topic)
 
-        (note,) = plan_now(flows[0], "run-2").remarks.notes
+    (note,) = plan_now(flows[0], "run-2").remarks.notes
 
-        assert f"stays: {flows[1].name} copies to it too." in note.message
-        assert exists(pair.backup, topic)
+    assert f"stays: {flows[1].name} copies to it too." in note.message
+    assert exists(pair.backup, topic)
 
 
 @pytest.mark.long

@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.model import Creation, Growth, Plan
+from kafka_ferry.model import Creation, Plan
 from kafka_ferry.model.changes import ConfigChange
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.sync_topics import apply, topic_configs
@@ -34,6 +34,7 @@ from tests.support.records.builders import (
     Record,
     create_topic,
     delete_topic,
+    overrides,
     recreate_topic,
     set_config,
 )
@@ -50,15 +51,6 @@ from tests.support.runs.flows import (
 from tests.support.runs.killing import Killed
 from tests.support.runs.pair import Pair, Unique
 from tests.support.waiting import wait_until
-
-
-def overrides(broker: KafkaCluster, topic: str) -> dict[str, str]:
-    """What is set on the topic itself."""
-    resource = ConfigResource(ResourceType.TOPIC, topic)
-    client = AdminClient({"bootstrap.servers": broker.bootstrap})
-    entries = client.describe_configs([resource])[resource].result()
-    own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    return {name: str(entry.value) for name, entry in entries.items() if entry.source == own}
 
 
 def change(broker: KafkaCluster, resource: ConfigResource, name: str, value: str | None) -> None:
@@ -115,44 +107,6 @@ def unchanged(plan: Plan) -> bool:
 
 
 # New remote topics
-
-
-def test_a_remote_topic_has_what_the_flow_says_instead(
-    folder: Path, primary: KafkaCluster, three_brokers: Brokers, unique: Unique
-) -> None:
-    topic = unique("longer")
-    create_topic(primary.bootstrap, topic, retention_ms="3600000", min_insync_replicas="1")
-    said = {"retention.ms": "30d", "min.insync.replicas": 2}
-    flow = make_flow(
-        folder,
-        primary,
-        three_brokers,
-        [topic],
-        topics_configs={topic: said},
-        topics_replication_factor={topic: 3},
-        topics_partitions={topic: 4},
-        replication_factor=1,
-    )
-    copy_now(flow)
-    copy = remote(flow, topic)
-    assert overrides(three_brokers, copy) == {
-        "retention.ms": "2592000000",
-        "min.insync.replicas": "2",
-    }
-    client = AdminClient({"bootstrap.servers": three_brokers.bootstrap})
-    partitions = client.list_topics(copy, timeout=10).topics[copy].partitions
-    assert {number: len(it.replicas) for number, it in partitions.items()} == dict.fromkeys(
-        range(4), 3
-    )
-    assert unchanged(plan_now(flow, "run-2"))
-
-    # Without the option, the source's own value is set again; what is excluded is left alone.
-    other = make_flow(folder, primary, three_brokers, [topic], topics_partitions={topic: 5})
-    options = ("topics_configs", "topics_partitions")
-    flow = flow.model_copy(update={name: getattr(other, name) for name in options})
-    assert plan_now(flow, "run-3").topics.growths == (Growth(copy, 5),)
-    wait_for_config(three_brokers.bootstrap, copy, "retention.ms", "3600000")
-    assert overrides(three_brokers, copy)["min.insync.replicas"] == "2"
 
 
 def test_a_new_remote_topic_has_the_sources_configs_at_once(pair: Pair) -> None:

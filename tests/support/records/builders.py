@@ -25,6 +25,7 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    ConfigSource,
     NewPartitions,
     NewTopic,
     ResourceType,
@@ -115,6 +116,15 @@ def set_config(broker: KafkaCluster, topic: str, name: str, value: str) -> None:
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     client.incremental_alter_configs([resource])[resource].result()
     wait_for_config(broker.bootstrap, topic, name, value)
+
+
+def overrides(broker: KafkaCluster, topic: str) -> dict[str, str]:
+    """What is set on the topic itself."""
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    entries = client.describe_configs([resource])[resource].result()
+    own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    return {name: str(entry.value) for name, entry in entries.items() if entry.source == own}
 
 
 def delete_before(broker: KafkaCluster, topic: str, offset: int, partition: int = 0) -> None:
@@ -225,7 +235,7 @@ def read_all(
             "enable.partition.eof": True,
             "isolation.level": isolation,
             "check.crcs": True,
-            # Of one that is cut, a broker may leave aborted transactions out (test_unlisted_aborts.py).
+            # Of one that is cut, a broker may leave aborted transactions out (test_replicas.py).
             "max.partition.fetch.bytes": 48 * 1024 * 1024,
             # The end of a partition is only known from a fetch that waited in vain.
             "fetch.wait.max.ms": 10,

@@ -215,7 +215,7 @@ class Broker(KafkaCluster):
             "allow.everyone.if.no.acl.found": "true",
             "super.users": "User:ANONYMOUS",
             "group.initial.rebalance.delay.ms": "0",
-            # A member that was killed keeps the others of its group waiting for so long, which is 6 s at least by default.
+            # A member that was killed keeps the others of its group waiting for its session: by default 6 s at least.
             "group.min.session.timeout.ms": "1000",
             "offsets.topic.num.partitions": "4",
             "offsets.topic.replication.factor": "1",

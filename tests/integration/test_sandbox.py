@@ -89,7 +89,7 @@ def test_a_killed_broker_comes_back_with_its_data(own: KafkaCluster) -> None:
 
 
 def test_a_wiped_broker_is_gone_with_all_of_its_files(tmp_path: Path) -> None:
-    broker = Broker(tmp_path / "wiped").start().wait_ready()
+    broker = Broker(tmp_path / "wiped").start()
     process = psutil.Process(broker.pid)
 
     broker.wipe()

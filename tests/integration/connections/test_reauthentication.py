@@ -24,14 +24,14 @@ from tests.support.runs.pair import Unique
 
 from .test_secure import plainly, secured_flow
 
-SESSION_S = 4.0
+SESSION_S = 2.0
 WORD = "l0gin-pa5sword"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-512")
 
 
 @pytest.fixture(scope="module")
 def restless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
-    """A broker that ends each session after four seconds."""
+    """A broker that ends each session after two seconds."""
     sessions = {"connections.max.reauth.ms": str(int(SESSION_S * 1000))}
     folder = tmp_path_factory.mktemp("restless")
     users = {"ann": WORD, "bob": WORD}

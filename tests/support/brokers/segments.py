@@ -71,7 +71,7 @@ def broker_down(cluster: KafkaCluster, *, kill: bool = True) -> Iterator[None]:
     assert isinstance(cluster, Broker)
     cluster.stop()
     if kill:
-        (cluster.log_folder("", 0).parent / ".kafka_cleanshutdown").unlink()
+        (cluster.log_folder("", 0).parent / ".kafka_cleanshutdown").unlink(missing_ok=True)
     yield
     cluster.start().wait_ready()
 

@@ -58,7 +58,7 @@ def test_what_is_proved_and_what_not_is_counted_apart(
     lines = [told.get(name, "").strip() for name in ("proved", "without a record", "not read back")]
     assert lines == [proved, reasons, absent]
     assert told.get("not proved", "").strip() == not_proved
-    notes = not_looked_at([one], KEY.public_key())
+    notes = not_looked_at([one], [KEY.public_key()])
     assert [note.startswith("Not looked at: the records of 1 range,") for note in notes] == (
         [True] if not_proved else []
     )
@@ -69,8 +69,8 @@ def test_certificates_from_before_the_flow_had_a_key_prove_nothing() -> None:
     second = a_certificate(2, first, key=None)
     chain = [first, second, a_certificate(3, second)]
 
-    held = checked_json(chain, [], KEY.public_key())
-    one = checked_json([second, chain[2]], [], KEY.public_key())
+    held = checked_json(chain, [], [KEY.public_key()])
+    one = checked_json([second, chain[2]], [], [KEY.public_key()])
 
     assert (held["first"], held["last"], held["ranges"]) == (3, 3, 3)
     assert held["notes"][0] == (

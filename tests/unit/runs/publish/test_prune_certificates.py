@@ -57,7 +57,7 @@ def test_what_either_option_says_goes(tmp_path: Path, days: int, count: int, thr
     chain = a_daily_chain(5)
     run = a_run(tmp_path, chain, days, count)
 
-    pruned = Pruning(run, None).point(chain[-1], 6 * DAY)
+    pruned = Pruning(run, ()).point(chain[-1], 6 * DAY)
 
     assert (pruned.through if pruned else 0) == through
     assert pruned is None or pruned.hash == chain[through - 1].digest
@@ -68,13 +68,13 @@ def test_what_is_pruned_and_still_there_goes_with_the_next_certificate(tmp_path:
     run = a_run(tmp_path, chain, count=3)
     following = a_certificate(5, chain[-1], pruned=chain[1])
 
-    assert Pruning(run, None).find_stored(chain[-1]) == []
-    there = Pruning(run, None).find_stored(following)
+    assert Pruning(run, ()).find_stored(chain[-1]) == []
+    there = Pruning(run, ()).find_stored(following)
     assert [one.header.serial for one in there] == [1, 2]
     delete_files(run.state, [1, 2])
     assert file_serials(run.state) == [3, 4]
-    assert Pruning(run, None).find_stored(following) == []
-    pruned = Pruning(run, None).point(following, 6 * DAY)
+    assert Pruning(run, ()).find_stored(following) == []
+    pruned = Pruning(run, ()).point(following, 6 * DAY)
     assert pruned and pruned.through == 3
 
 
@@ -84,9 +84,9 @@ def test_only_what_the_options_say_goes_whatever_a_certificate_says(tmp_path: Pa
 
     for options in ({}, {"count": 4}, {"days": 30}):
         run = a_run(tmp_path, chain, **options)
-        there = Pruning(run, None).find_stored(following)
+        there = Pruning(run, ()).find_stored(following)
         assert [one.header.serial for one in there] == ([1] if options == {"count": 4} else [])
-    unsigned = Pruning(a_run(tmp_path, chain, count=3), Ed25519PrivateKey.generate().public_key())
+    unsigned = Pruning(a_run(tmp_path, chain, count=3), [Ed25519PrivateKey.generate().public_key()])
     pruned = unsigned.point(following, 6 * DAY)
     assert pruned and pruned.hash == chain[2].digest
 
@@ -105,7 +105,7 @@ def test_what_was_changed_or_does_not_follow_or_is_missing_stays_with_all_after_
     ):
         there = [chain[0], *([wrong] if wrong else []), *chain[2:]]
         run = a_run(tmp_path / str(number), there, count=1)
-        pruned = Pruning(run, None).point(chain[-1], 6 * DAY)
+        pruned = Pruning(run, ()).point(chain[-1], 6 * DAY)
         assert pruned and pruned.through == 1
 
 
@@ -115,6 +115,6 @@ def test_a_record_that_an_earlier_release_left_out_is_found_again(tmp_path: Path
     four = a_certificate(4, three, issued_at=4 * DAY)
     run = a_run(tmp_path, [chain[1], three, four], count=2)
 
-    pruned = Pruning(run, None).point(four, 6 * DAY)
+    pruned = Pruning(run, ()).point(four, 6 * DAY)
 
     assert pruned and (pruned.through, pruned.hash) == (3, three.digest)

@@ -34,6 +34,7 @@ class Pair:
         untiered: whether the source's topic is tiered, and the target refuses tiered storage for the remote one.
         mixed: as of ``OtherFlows``.
         copied_to: the remote topic that the source topic was last copied to, by the ledger; "" where it never was.
+        unlisted: the partitions that were copied from this very source topic, and that the source does not list.
     """
 
     topic: str
@@ -54,6 +55,7 @@ class Pair:
     untiered: bool = False
     mixed: bool = False
     copied_to: str = ""
+    unlisted: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, topic: str, remote_topic: str, state: ClusterState) -> Pair:
@@ -93,7 +95,14 @@ class Pair:
             # Before offset 0 there is nothing, whatever the topic.
             if all(fits) or (any(fits) and position.offset > 0):
                 positions[number] = position
-        return replace(pair, positions=positions)
+        unlisted = (
+            ()
+            if pair.source is None
+            else unlisted_partitions(
+                state.positions.known, pair.source, remote_topic, remote.partitions if remote else 0
+            )
+        )
+        return replace(pair, positions=positions, unlisted=unlisted)
 
     def is_of_source(self, position: Position) -> bool:
         """Whether ``position`` is an offset of this source topic, as far as it says."""
@@ -163,3 +172,25 @@ class Pair:
             given_back=given_back,
             empty=is_compared or (self.mark is not None and self.mark.empty),
         )
+
+
+def unlisted_partitions(
+    known: Mapping[TopicPartition, Position], source: Topic, remote_topic: str, count: int
+) -> tuple[int, ...]:
+    """The partitions that were copied from a source topic, and that its cluster does not list.
+
+    Kafka takes no partition away from a topic: a broker that lists fewer is behind its controller, or lies.
+
+    Args:
+        known: the positions, by *target* partition.
+        source: the source topic; one without an id may have been recreated with fewer partitions.
+        remote_topic: the remote topic's name.
+        count: how many partitions that one has.
+    """
+
+    def is_copied(number: int) -> bool:
+        position = known.get(TopicPartition(remote_topic, number))
+        return position is not None and position.offset > 0 and position.topic_id == source.topic_id
+
+    numbers = range(source.partitions, count) if source.topic_id else ()
+    return tuple(filter(is_copied, numbers))

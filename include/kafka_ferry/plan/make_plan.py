@@ -284,6 +284,7 @@ def _topic(flow: Flow, state: ClusterState, pair: Pair, topic: Topic, at: int) -
     yield from retention_notes(flow, pair, changes)
     unplaced = {step.partition for step in steps if isinstance(step, Refusal)}
     numbers = [number for number in range(topic.partitions) if number not in unplaced]
+    yield from _unlisted(flow, pair, topic)
     yield from partition_steps(flow, state, pair, topic, numbers, at)
     yield from _open_transaction_notes(state, topic, at)
 
@@ -307,7 +308,9 @@ def _steps_of_existing(
     if pair.remote is None:
         return
     yield from growth_of(flow, racks, topic, pair.remote)
-    if pair.remote.partitions > flow.partitions_of(topic.name, topic.partitions):
+    if not pair.unlisted and pair.remote.partitions > flow.partitions_of(
+        topic.name, topic.partitions
+    ):
         yield Note(
             topic.name,
             f"{pair.remote_topic} has {pair.remote.partitions} partitions, the source's topic has "
@@ -316,6 +319,18 @@ def _steps_of_existing(
         )
     if misplacement := misplacement_of(flow, racks, pair):
         yield misplacement
+
+
+def _unlisted(flow: Flow, pair: Pair, topic: Topic) -> Iterator[Refusal]:
+    """What is said of the partitions that were copied, and that the source does not list."""
+    for number in pair.unlisted:
+        yield Refusal(
+            topic.name,
+            f"{flow.source.alias} lists {topic.partitions} partitions of the topic, and this one was copied from it: "
+            "Kafka takes no partition away.",
+            f"Is a broker of {flow.source.alias} behind its controller? Compare what each one lists, and run again.",
+            partition=number,
+        )
 
 
 def _unfaithful(flow: Flow, pair: Pair) -> Refusal | None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kafka_ferry.clock import moment_text, now_ms
 from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.report.measures import VerifiedUntil
@@ -74,6 +77,28 @@ def test_a_partition_without_a_leader_is_an_error_and_counts_for_the_age_of_the_
         (None, None, 1),
     ]
     assert rows[1]["complete_until"] == proved
+
+
+def test_a_partition_that_was_copied_and_that_the_source_does_not_list_is_an_error(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a broker that is behind its controller."""
+    topic = pair.topic("listed", [Record(value=b"x", partition=n) for n in (0, 1)], partitions=2)
+    flow = pair.flow([topic])
+    copy_now(flow)
+    readable_topics = ClusterControl.readable_topics
+
+    def behind(self: ClusterControl, *args: Any, **more: Any) -> Any:
+        topics, refused = readable_topics(self, *args, **more)
+        shorter = {topic: replace(topics[topic], partitions=1)} if topic in topics else {}
+        return topics | shorter, refused
+
+    monkeypatch.setattr(ClusterControl, "readable_topics", behind)
+    done = ferry("lag", "--config", flow.file)
+
+    assert done.returncode == 3
+    assert "; 0 offsets behind, and unknown in 1 partition without a leader." in done.stdout
+    assert f"{topic} on {flow.source.alias}: partition 1 has no leader, and how far" in done.stderr
 
 
 def test_a_copy_is_as_old_as_its_proof_only_while_the_target_knows_of_it(pair: Pair) -> None:

@@ -27,6 +27,7 @@ from .builders import (
     intervals,
     plan_of_one,
     planned,
+    said,
 )
 
 
@@ -306,3 +307,35 @@ def test_a_topic_that_gets_another_name_leaves_its_copy_behind_and_says_so_once(
     (note,) = planned(a_state(a_source(), copied={"orders": "primary.orders"}), flow).remarks.notes
     assert "it goes to five from now on. Its copy primary.orders stays as it is" in str(note)
     assert planned(a_state(a_source(), copied={"orders": "five"}), flow).remarks.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("position", "lacking"),
+    [
+        (at(30), [1]),
+        (at(0), []),
+        (at(30, topic_id="another id"), []),
+        (at(30, topic_id=""), []),
+        (None, []),
+    ],
+    ids=[
+        "copied from this topic",
+        "without records",
+        "copied from a former topic, which had more",
+        "from a topic without an id, which may have been recreated with fewer",
+        "never copied",
+    ],
+)
+def test_a_partition_that_was_copied_and_that_the_source_does_not_list_is_refused(
+    position: Position | None, lacking: list[int]
+) -> None:
+    """A broker that is behind its controller lists fewer; Kafka takes none away."""
+    second = {TopicPartition(P0.topic, 1): position} if position else {}
+    state = a_state(a_source(), target=[a_remote(partitions=2)], positions={P0: at(30)} | second)
+
+    plan = planned(state)
+
+    assert [it.partition for it in plan.remarks.refused] == lacking
+    assert all("Kafka takes no partition away" in it.reason for it in plan.remarks.refused)
+    assert intervals(plan) == [("orders", 0, 30, 50)]
+    assert ("stay empty" in said(plan)) == (not lacking)

@@ -18,6 +18,7 @@ from kafka_ferry.ledger.table_files import held_if_unwritable
 from kafka_ferry.model import ORDINARY, LogBounds, RunOptions, Topic, TopicPartition
 from kafka_ferry.model.cluster_state import FlowPositions
 from kafka_ferry.model.removals import first_of
+from kafka_ferry.model.topic_pair import unlisted_partitions
 from kafka_ferry.plan import select_topics
 from kafka_ferry.plan.make_plan import lost_by_origin
 from kafka_ferry.plan.topics.missing import missing_topics, named_topics
@@ -240,7 +241,7 @@ def _rows(
     logs = CopiedLogs.of(flow, ledger, target, positions.known, (ids, remote_names), bounds)
     with_position = {tp.topic for tp in positions.known}
     rows = []
-    for tp in sorted(TopicPartition(it.name, n) for it in topics for n in range(it.partitions)):
+    for tp in sorted(_partitions(topics, remote_names, positions)):
         log = bounds.get(tp)
         remote = TopicPartition(remote_names[tp.topic], tp.partition)
         position, until = positions.known.get(remote), complete.get(str(remote)) or None
@@ -265,6 +266,20 @@ def _rows(
         )
         rows.append(replace(row, gone=gone))
     return rows, logs.unknown
+
+
+def _partitions(
+    topics: Iterable[Topic], remote_names: Mapping[str, str], positions: FlowPositions
+) -> Iterator[TopicPartition]:
+    """The partitions of the source's topics, also those that were copied and that the source does not list."""
+    counts: dict[str, int] = defaultdict(int)
+    for tp in positions.known:
+        counts[tp.topic] = max(counts[tp.topic], tp.partition + 1)
+    for topic in topics:
+        remote = remote_names[topic.name]
+        unlisted = unlisted_partitions(positions.known, topic, remote, counts[remote])
+        for number in (*range(topic.partitions), *unlisted):
+            yield TopicPartition(topic.name, number)
 
 
 def _without_leader(flow: Flow, rows: Iterable[Lag]) -> dict[str, FerryError]:

@@ -95,13 +95,10 @@ class Pair:
             # Before offset 0 there is nothing, whatever the topic.
             if all(fits) or (any(fits) and position.offset > 0):
                 positions[number] = position
-        unlisted = (
-            ()
-            if pair.source is None
-            else unlisted_partitions(
-                state.positions.known, pair.source, remote_topic, remote.partitions if remote else 0
-            )
-        )
+        unlisted: tuple[int, ...] = ()
+        if pair.source and remote and not pair.released:
+            known = state.positions.known
+            unlisted = unlisted_partitions(known, pair.source, remote_topic, remote.partitions)
         return replace(pair, positions=positions, unlisted=unlisted)
 
     def is_of_source(self, position: Position) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,6 +74,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, folders in _FOLDERS.items():
             if item.get_closest_marker(marker) and folder not in folders:
                 raise pytest.UsageError(f"{item.nodeid}: only in {folders} may a test be {marker}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Long tests begin until the moment that ``FERRY_BEGIN_UNTIL`` names, in seconds since 1970 (.ci/run)."""
+    until = os.environ.get("FERRY_BEGIN_UNTIL")
+    if until and time.time() > float(until) and item.get_closest_marker("long"):
+        pytest.skip("It would begin too late for CI's machine.")
 
 
 def pytest_report_header() -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kafka_ferry.certificates.document import Certificate, CertificateError, Pruned, root_of
+from kafka_ferry.certificates.signature import key_id
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -91,26 +92,22 @@ def pruning_of(certificates: Iterable[Certificate], keys: PublicKeys) -> Pruned 
 
 def is_signed_by(one: Certificate, keys: PublicKeys) -> bool:
     """Whether a certificate's first line has the signature of one of these keys."""
-    return _signer(one, keys) is not None
-
-
-def _signer(one: Certificate, keys: PublicKeys) -> int | None:
-    """Which of the keys has signed a certificate; None for none of them."""
     signature = one.signature
-    signers = (at for at, key in enumerate(keys) if signature and signature.is_of(key, one.line))
-    return next(signers, None)
+    return signature is not None and any(signature.is_of(key, one.line) for key in keys)
 
 
 def _own_faults_of_all(certificates: Sequence[Certificate], keys: PublicKeys) -> Iterator[str]:
     unsigned = unsigned_beginning(certificates, keys)
+    # Whether a signature is of the key that it names is among a certificate's own faults.
+    numbers = {key_id(key): number for number, key in enumerate(keys)}
     newest, since = 0, ""
     for one in certificates:
         yield from own_faults(one, () if one in unsigned else keys)
-        signer = _signer(one, keys)
-        if signer is not None and signer < newest:
+        number = numbers.get(one.signature.key, newest) if one.signature else newest
+        if number < newest:
             yield f"{one.name} is signed with a key that had been replaced in {since}."
-        elif signer is not None and signer > newest:
-            newest, since = signer, one.name
+        elif number > newest:
+            newest, since = number, one.name
 
 
 def own_faults(one: Certificate, keys: PublicKeys) -> Iterator[str]:

@@ -43,6 +43,8 @@ class Signature(BaseModel):
 
     def is_of(self, key: Ed25519PublicKey, message: bytes) -> bool:
         """Whether the owner of ``key`` has signed ``message``."""
+        if self.key != key_id(key):
+            return False
         try:
             value = base64.b64decode(self.value, validate=True)
             key.verify(value, message)
@@ -50,7 +52,7 @@ class Signature(BaseModel):
             return False
         # Base64 has several forms of the same bytes.
         is_canonical = base64.b64encode(value).decode() == self.value
-        return is_canonical and self.algorithm == "Ed25519" and self.key == key_id(key)
+        return is_canonical and self.algorithm == "Ed25519"
 
 
 def sign_message(key: Ed25519PrivateKey, message: bytes) -> Signature:

@@ -117,7 +117,7 @@ def _write_last(writer: ExclusiveWriter, newest: Certificate) -> None:
 
 
 def _newest(flow: Flow, writer: ExclusiveWriter) -> Certificate | None:
-    """The flow's newest certificate: that of the log's last record, or before what others or an interruption left."""
+    """The flow's newest certificate: the log's last record, but for those of others and of interruptions."""
     log = partition_log(writer.cluster, writer.partition)
     back = 1
     while log.start < log.end:
@@ -131,7 +131,7 @@ def _newest(flow: Flow, writer: ExclusiveWriter) -> Certificate | None:
 
 
 def _headers(flow: Flow, writer: ExclusiveWriter, start: int) -> Iterator[Certificate]:
-    """The flow's certificates without their ranges, as far as their headers lie at ``start`` or after."""
+    """The flow's certificates whose headers lie at ``start`` or after, without their ranges."""
     for at, value in committed_values(writer.cluster, writer.partition, start):
         with suppress(CertificateError):
             one = read_certificate(value or b"", f"{writer.partition.topic} offset {at}")

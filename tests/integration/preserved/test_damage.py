@@ -474,7 +474,7 @@ def test_a_target_that_lost_the_end_of_its_log_is_named_though_it_has_grown_agai
         copies[by] = copied(Pair(own, *forgetful, unique))
         copies[by].more()
         assert not failures(copy_now(copies[by].flow))
-    with broker_down(target, kill=False):
+    with broker_down(target, orderly=True):
         for copy in copies.values():
             cut_log(target, copy.remote.topic, 20)
     topics = {by: copy.remote.topic for by, copy in copies.items()}

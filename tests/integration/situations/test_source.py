@@ -431,7 +431,7 @@ def with_gaps(source: Broker, topics: Sequence[str]) -> None:
         create_topic(source.bootstrap, topic)
         for part in range(2):
             produce(source.bootstrap, topic, named(f"old {part}", 10))
-    with broker_down(source, kill=False):
+    with broker_down(source, orderly=True):
         for topic in topics:
             write_log(source, topic, [*read_batches(source, topic), open_one])
 

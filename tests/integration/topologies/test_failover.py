@@ -227,7 +227,7 @@ def test_what_a_source_has_written_in_the_place_of_what_it_lost_counts_as_not_co
     commit_alone(old, this.group, at(this.orders, 2, 2))
     run(this.there, "first")
     assert isinstance(old, Broker)
-    with broker_down(old, kill=False):
+    with broker_down(old, orderly=True):
         cut_log(old, this.orders, 5)
     write(old, this.orders, "z", range(20))
 
@@ -255,7 +255,7 @@ def test_a_group_whose_home_was_truncated_and_written_on_is_stuck(
     assert failover(there).all_can_start
     commit_alone(backup, late, at(f"{folder.name}.{this.orders}", 10, 9))
     assert isinstance(old, Broker)
-    with broker_down(old, kill=False):
+    with broker_down(old, orderly=True):
         cut_log(old, this.orders, 5)
     write(old, this.orders, "z", range(20))
     run(back, "back")
@@ -294,7 +294,7 @@ def test_a_group_whose_home_has_lost_what_was_left_out_before_is_stuck(
     run(back, "2-back")
     assert failback(there, back).all_can_start
     assert isinstance(old, Broker)
-    with broker_down(old, kill=False):
+    with broker_down(old, orderly=True):
         cut_log(old, this.orders, 7)
     write(old, this.orders, "z", range(20))
     write(backup, this.orders, "b", range(2))
@@ -328,7 +328,7 @@ def test_a_group_that_was_further_in_a_branch_that_its_home_has_lost_is_stuck(
     assert failover(there).all_can_start
     commit_alone(backup, far, at(this.orders, 8, 8))
     assert isinstance(old, Broker)
-    with broker_down(old, kill=False):
+    with broker_down(old, orderly=True):
         cut_log(old, this.orders, 5)
     write(old, this.orders, "z", range(20))
     run(back, "back")

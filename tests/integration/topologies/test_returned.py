@@ -106,7 +106,7 @@ def test_what_applications_wrote_after_the_log_was_cut_back_is_copied(
     for run in ("1", "2"):
         write(pair.primary, orders, *(f"a{run}{number}" for number in range(10)))
         copy(there, f"{run}-there")
-    with broker_down(target, kill=False):
+    with broker_down(target, orderly=True):
         cut_log(target, orders, 11)
     own = [f"b{number}" for number in range(20)]
     write(target, orders, *own[:10])
@@ -132,7 +132,7 @@ def test_what_the_other_cluster_has_lost_since_is_copied_back(
     if is_recreated:
         recreate_topic(target, orders)
     else:
-        with broker_down(target, kill=False):
+        with broker_down(target, orderly=True):
             cut_log(target, orders, 5)
         write(target, orders, "z0", "z1")
     write(pair.backup, orders, "b0")
@@ -184,7 +184,7 @@ def test_what_has_come_in_the_place_of_a_lost_branch_is_not_sent_back(
     for run in ("1", "2"):
         write(target, orders, *(f"a{run}{number}" for number in range(5)))
     copy(there, "there")
-    with broker_down(target, kill=False):
+    with broker_down(target, orderly=True):
         cut_log(target, orders, 5)
     # The five that were lost are at offsets 5 to 9 again; the flow is at 10.
     assert copy(back, "back") == {"returned": 5, "control": 1}
@@ -211,7 +211,7 @@ def test_a_task_that_finds_a_lost_branch_after_the_plan_sends_nothing_back(
     copy(there, "1-there")
     write(target, orders, "a8")
     plan = plan_now(there, "2-there")
-    with broker_down(target, kill=False):
+    with broker_down(target, orderly=True):
         cut_log(target, orders, 2)
     copy(back, "2-back")
     write(target, orders, "a9")
@@ -238,7 +238,7 @@ def test_what_applications_wrote_after_another_mirrors_copies_were_cut_is_copied
     positions_of_mirrormaker_2(target, there, {orders: 10})
     (taken,) = Takeover(there, settle_s=0).from_mirrormaker2()
     assert taken.state == "taken over", taken.reason
-    with broker_down(target, kill=False):
+    with broker_down(target, orderly=True):
         cut_log(target, orders, 5)
     own = [f"b{number}" for number in range(10)]
     for text in own:

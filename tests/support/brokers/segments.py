@@ -60,18 +60,18 @@ def write_log(broker: Broker, topic: str, log: Iterable[bytes], partition: int =
 
 
 @contextmanager
-def broker_down(cluster: KafkaCluster, *, kill: bool = True) -> Iterator[None]:
+def broker_down(cluster: KafkaCluster, *, orderly: bool = False) -> Iterator[None]:
     """Within it, a cluster's only broker is down; after it, the broker is ready again.
 
     Args:
         cluster: the cluster.
-        kill: whether it looks at all of its logs when it starts, as one does that was killed. It is not killed
-            itself: then it would not be let in before its old session is over.
+        orderly: whether it finds the mark of an orderly end. Without, it looks at all of its logs when it starts, as
+            after a kill; killed itself, it would not be let in before its old session is over.
     """
     assert isinstance(cluster, Broker)
     cluster.stop()
-    if kill:
-        (cluster.log_folder("", 0).parent / ".kafka_cleanshutdown").unlink(missing_ok=True)
+    if not orderly:
+        (cluster.directory / "data" / ".kafka_cleanshutdown").unlink(missing_ok=True)
     yield
     cluster.start().wait_ready()
 
@@ -80,17 +80,17 @@ def broker_down(cluster: KafkaCluster, *, kill: bool = True) -> Iterator[None]:
 def restored_from_backup(broker: Broker) -> Iterator[None]:
     """Within it, a cluster's only broker goes on; after it, it has what it had before, as from a backup."""
     backup = broker.directory.with_name(f"{broker.directory.name}-backup")
-    with broker_down(broker, kill=False):
+    with broker_down(broker, orderly=True):
         shutil.copytree(broker.directory / "data", backup)
     yield
-    with broker_down(broker, kill=False):
+    with broker_down(broker, orderly=True):
         shutil.rmtree(broker.directory / "data")
         backup.rename(broker.directory / "data")
 
 
 def rewrite(broker: Broker, topics: Iterable[str], change: Callable[[bytes], bytes]) -> None:
     """Stop a broker, replace each batch of the topics' partition 0 by what ``change`` makes of it, and start it."""
-    with broker_down(broker, kill=False):
+    with broker_down(broker, orderly=True):
         for topic in topics:
             write_log(broker, topic, list(map(change, read_batches(broker, topic))))
 

@@ -22,6 +22,16 @@ class Segment(NamedTuple):
     target: int
     records: int
 
+    @property
+    def last_source(self) -> int:
+        """The source offset of the last record."""
+        return self.source + self.records - 1
+
+    @property
+    def last_target(self) -> int:
+        """The target offset of the last record."""
+        return self.target + self.records - 1
+
     def within(self, start: int, end: int) -> Segment | None:
         """The part of it that is of the source offsets ``[start, end)``; None where there is none."""
         first, last = max(self.source, start), min(self.source + self.records, end)

@@ -250,8 +250,7 @@ class WireAdmin:
         partitions = {TopicPartition(it.topic, it.partition): it for it in wanted}
         times = {tp: _TIMES[wanted[it]] for tp, it in partitions.items()}
         with self._connect() as wire, wire.forgetting():
-            # Leaders are looked up again each time: the caller asks again where one has moved.
-            leaders = wire.leaders(partitions)
+            leaders = wire.recent_leaders(partitions)
             answers = ask_leaders(
                 wire,
                 {tp: leader.node for tp, leader in leaders.items() if leader.node >= 0},
@@ -260,9 +259,11 @@ class WireAdmin:
                 ),
                 _PARTITIONS_AT_ONCE,
             )
-        futures = {
-            tp: _future(it.error_code, "", it) for part in answers for tp, it in part.items()
-        }
+            found = {tp: it for part in answers for tp, it in part.items()}
+            if any(it.error_code for it in found.values()):
+                # The caller asks again, maybe another broker.
+                wire.forget_routes()
+        futures = {tp: _future(it.error_code, "", it) for tp, it in found.items()}
         return {
             partition: futures.get(tp) or _future(leaders[tp].error or LEADER_NOT_AVAILABLE)
             for tp, partition in partitions.items()

@@ -28,7 +28,7 @@ from kafka_ferry.wire.partitions.first_record import first_record
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 from kafka_ferry.wire.partitions.marker_writers import markers_at
 from kafka_ferry.wire.partitions.partition_log import PartitionLog
-from kafka_ferry.wire.partitions.scan import committed_batches
+from kafka_ferry.wire.partitions.scan import batch_at, committed_batches, with_batches
 from kafka_ferry.wire.produce import produce
 from kafka_ferry.wire.transactions.committed_offsets import committed_offsets
 from kafka_ferry.wire.transactions.markers import Markers, new_producer_id, write_markers
@@ -229,6 +229,30 @@ def test_whose_marker_lies_at_an_offset_is_told_only_by_one_that_says_what_it_is
     said = {FETCH_12: with_records(marker)}
     found = calling(broker, lambda cluster, _: markers_at(cluster, {ASKED: 5}), said)
     assert found == {ASKED: writer}
+
+
+@pytest.mark.parametrize(
+    ("records", "is_read"),
+    [
+        (a_batch(3, at=3), True),
+        (a_batch(2, at=3), False),
+        (a_batch(3, at=3)[:-1] + b"?", False),
+        (b"\xff" * 100, False),
+        (b"", False),
+    ],
+    ids=["that holds it", "before it", "a wrong CRC", "no batch", "left out"],
+)
+def test_of_many_logs_the_batches_that_come_together_are_read_no_second_time(
+    broker: ScriptedBroker, records: bytes, is_read: bool
+) -> None:
+    """What did not come is asked for by itself, as an absence there needs more than such an answer."""
+    log = PartitionLog(ASKED, 1, 0, 9)
+    said = {FETCH_12: with_records(records)}
+    read = calling(broker, lambda cluster, _: with_batches(cluster, {ASKED: log}, {ASKED: 5}), said)
+    assert (read[ASKED].batch is not None) is is_read
+    assert read[ASKED]._replace(batch=None) == log
+    if is_read:
+        assert batch_at(None, read[ASKED], 5) is read[ASKED].batch  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

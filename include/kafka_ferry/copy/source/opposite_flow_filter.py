@@ -42,7 +42,7 @@ from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.epochs import epoch_ends
 from kafka_ferry.wire.partitions.partition_log import led_logs, partition_log
-from kafka_ferry.wire.partitions.scan import batch_at, has_copied, stored_batches
+from kafka_ferry.wire.partitions.scan import batch_at, has_copied, stored_batches, with_batches
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster, Flow
@@ -201,12 +201,17 @@ class ReturnedRecords:
         with connect(self._flow.target) as target, connect(self._flow.source) as source:
             logs = retry(lambda: led_logs(target, own.values()))
             copy_logs = retry(lambda: led_logs(source, own))
-            for tp in (tp for tp in own if own[tp] in logs and tp in copy_logs):
-                # What this cluster has lost of the copies leaves nothing to look at.
-                there = _images_before(copy_logs[tp].end, copies[tp])
-                kept = list(without_overlaps(there, diverged.get(tp)))
-                if not kept:
-                    continue
+            # What this cluster has lost of the copies leaves nothing to look at.
+            there = {
+                tp: _images_before(copy_logs[tp].end, copies[tp]) for tp in own.keys() & copy_logs
+            }
+            kept = {tp: list(without_overlaps(it, diverged.get(tp))) for tp, it in there.items()}
+            ends = {tp: it[-1] for tp, it in kept.items() if it and own[tp] in logs}
+            logs = with_batches(target, logs, {own[tp]: it.last_source for tp, it in ends.items()})
+            copy_logs = with_batches(
+                source, copy_logs, {tp: it.last_target for tp, it in ends.items()}
+            )
+            for tp, last_kept in ends.items():
 
                 def has(offset: int, image: int, tp: TopicPartition = tp) -> bool | None:
                     copy = source, copy_logs[tp], image
@@ -217,10 +222,10 @@ class ReturnedRecords:
                         )
                     return None
 
-                end = kept[-1].source + kept[-1].records
-                has_last = has(end - 1, kept[-1].target + kept[-1].records - 1)
+                has_last = has(last_kept.last_source, last_kept.last_target)
+                end = last_kept.last_source + 1
                 if has_last is False:
-                    restored[tp] = first_lost(kept, has)
+                    restored[tp] = first_lost(kept[tp], has)
                 elif has_last and diverged.get(tp, end) is None:
                     restored[tp] = end
         return restored

@@ -53,7 +53,7 @@ def _outcome_in(cluster: WireCluster, producer: int, copied: CopiedRange) -> Tra
     if leader.node < 0 or leader.topic_id != copied.remote_topic_id:
         return TransactionOutcome.UNKNOWN
     log = partition_log(cluster, tp)
-    last = copied.segments[-1].target + copied.segments[-1].records - 1
+    last = copied.segments[-1].last_target
     if not log.start <= last < log.end:
         return TransactionOutcome.UNKNOWN
     batches = stored_batches(cluster, log, last, log.end)

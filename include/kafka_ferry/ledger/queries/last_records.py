@@ -108,13 +108,12 @@ def last_records(
         partition = CopiedPartition(*(row[name] for name in keys))
         if (row["ledger_offset"], partition) in chosen and row["segments"]:
             segments = tuple(Segment(**one) for one in row["segments"])
-            end = segments[-1]
             found.append(
                 LastRecord(
                     partition.source,
-                    end.source + end.records - 1,
+                    segments[-1].last_source,
                     partition.target,
-                    end.target + end.records - 1,
+                    segments[-1].last_target,
                     bool(row["transform"] or row["schema_ids"]),
                     segments,
                 )

@@ -12,10 +12,12 @@ records: of each one of these a partition is compared in any case.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafka_ferry.batched import batched
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger.queries.last_records import (
     EmptyEnd,
@@ -30,7 +32,12 @@ from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.provenance.diverged_epochs import Copied, diverged_epochs
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.partition_log import led_logs
-from kafka_ferry.wire.partitions.scan import has_copied, has_same_batch, newest_record_between
+from kafka_ferry.wire.partitions.scan import (
+    has_copied,
+    has_same_batch,
+    newest_record_between,
+    with_batches,
+)
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster
@@ -41,6 +48,7 @@ if TYPE_CHECKING:
     from kafka_ferry.wire.partitions.partition_log import PartitionLog
 
 _MOST_PARTITIONS: Final = 16
+_AT_ONCE: Final = 100
 _MOST_TOPICS: Final = 200
 _MOST_OFFSETS: Final = 10_000
 _SHOWN: Final = 10
@@ -221,22 +229,14 @@ def _compare(
             connect(source) as cluster,
             connect(target) as other,
         ):
-            logs = retry(lambda: led_logs(cluster, [it.source for it in last]))
-            records = [it.target for it in last if isinstance(it, LastRecord)]
-            copies = retry(lambda: led_logs(other, records))
-            for it in last:
-                has_copy = isinstance(it, EmptyEnd) or it.target in copies
-                if it.source not in logs or not has_copy:
+            for it, look in _looks(cluster, other, last):
+                if not look:
                     why = why or f"{it.source} has no leader."
                     continue
                 if time.monotonic() > until:
                     break
                 try:
-                    log = logs[it.source]
-                    if isinstance(it, LastRecord):
-                        has = _has_last(cluster, log, other, copies[it.target], it)
-                    else:
-                        has = _has_end(cluster, log, it)
+                    has = look()
                 except FerryError as error:
                     why = why or str(error)
                     continue
@@ -246,6 +246,28 @@ def _compare(
     except FerryError as error:
         why = str(error)
     return replaced, {it.source for it in left}, why
+
+
+def _looks(
+    cluster: WireCluster, other: WireCluster, last: Sequence[LastRecord | EmptyEnd]
+) -> Iterator[tuple[LastRecord | EmptyEnd, Callable[[], bool | None] | None]]:
+    """``last``, each with what tells whether the source still has it; None where a log has no leader."""
+    logs = retry(lambda: led_logs(cluster, [it.source for it in last]))
+    copied = [it.target for it in last if isinstance(it, LastRecord)]
+    copies = retry(lambda: led_logs(other, copied))
+    for some in batched(last, _AT_ONCE):
+        records = [it for it in some if isinstance(it, LastRecord)]
+        ends = [it for it in some if isinstance(it, EmptyEnd)]
+        here = with_batches(cluster, logs, {it.source: it.offset for it in records})
+        there = with_batches(other, copies, {it.target: it.target_offset for it in records})
+        for record in records:
+            log, copy = here.get(record.source), there.get(record.target)
+            found = log and copy and partial(_has_last, cluster, log, other, copy, record)
+            yield record, found or None
+        at_ends = with_batches(cluster, logs, {it.source: it.end - 1 for it in ends})
+        for end in ends:
+            log = at_ends.get(end.source)
+            yield end, log and partial(_has_end, cluster, log, end)
 
 
 def _has_end(cluster: WireCluster, log: PartitionLog, empty: EmptyEnd) -> bool | None:

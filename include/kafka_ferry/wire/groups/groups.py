@@ -21,6 +21,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
+from kafka_ferry.wire.connections.questions import Question, ask_together
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.groups.coordinators import (
     GROUPS_AT_ONCE,
@@ -62,22 +63,28 @@ def list_groups(cluster: WireCluster) -> list[Group]:
         ClusterUnreachable: if a broker does not answer.
         IncompleteListing: if some groups' partition has no leader, or another one than before.
     """
-    groups = {}
+
+    def read(answer: Any) -> dict[str, Group]:
+        if answer.error_code:
+            doing = f"Listing the groups of {cluster.alias}"
+            raise fault(answer.error_code, doing, Right.cluster("DESCRIBE"))
+        return {
+            it.group_id: Group(it.group_id, _type(it.group_type), it.group_state, it.protocol_type)
+            for it in answer.groups
+        }
+
     before = cluster.topic_leaders(_OFFSETS)
     nodes = cluster.nodes()
-    for node in nodes:
-        answer = cluster.connection(node).call(ListGroupsRequest(states_filter=[], types_filter=[]))
-        if answer.error_code:
-            raise fault(
-                answer.error_code,
-                f"Listing the groups of {cluster.alias}",
-                Right.cluster("DESCRIBE"),
+    cluster.open(nodes)
+    listings = ask_together(
+        {
+            node: Question(
+                cluster.connection(node), ListGroupsRequest(states_filter=[], types_filter=[]), read
             )
-        for entry in answer.groups:
-            groups[entry.group_id] = Group(
-                entry.group_id, _type(entry.group_type), entry.group_state, entry.protocol_type
-            )
-    found = list(groups.values())
+            for node in nodes
+        }
+    )
+    found = [*{name: it for groups in listings.values() for name, it in groups.items()}.values()]
     after = cluster.topic_leaders(_OFFSETS)
     if lost := [str(tp) for tp, leader in sorted(after.items()) if leader.node not in nodes]:
         raise IncompleteListing(

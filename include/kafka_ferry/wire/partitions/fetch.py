@@ -323,6 +323,38 @@ class PendingFetch:
         )
 
 
+def fetch_each(
+    cluster: WireCluster, offsets: Mapping[int, Mapping[TopicPartition, int]], batch_bytes: int
+) -> list[Fetched]:
+    """Fetch a batch of each of many partitions, in one request to each broker.
+
+    Args:
+        cluster: the cluster, with no request on its way.
+        offsets: by broker, the offsets to read from, by partition.
+        batch_bytes: the largest batch; a broker leaves out larger ones, except one in each answer (KIP-74).
+
+    Raises:
+        FerryError: if a broker does not answer. Connections with answers still to come are closed.
+    """
+    try:
+        pending = [
+            send_fetch(
+                cluster,
+                node,
+                some,
+                max_bytes=batch_bytes * len(some),
+                partition_max_bytes=batch_bytes,
+                max_wait_ms=0,
+                committed=False,
+            )
+            for node, some in offsets.items()
+        ]
+        return [fetched for fetch in pending for fetched in fetch.answers()]
+    except BaseException:
+        cluster.drop_busy()
+        raise
+
+
 def await_answers(fetches: Iterable[PendingFetch], timeout_s: float) -> list[PendingFetch]:
     """The fetches whose brokers have begun to answer, or have disconnected; waits until there is one."""
     by_file = {fetch.connection.fileno: fetch for fetch in fetches}

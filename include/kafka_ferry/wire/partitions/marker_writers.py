@@ -10,9 +10,9 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import NONE, THROTTLED, is_transient_read, read_fault
 from kafka_ferry.wire.partitions.by_leader import by_node
-from kafka_ferry.wire.partitions.fetch import Fetched, send_fetch
+from kafka_ferry.wire.partitions.fetch import Fetched, fetch_each
 
-# A marker has 78 bytes. A broker leaves out batches that are larger, except one in each answer.
+# A marker has 78 bytes.
 _MARKER_BYTES: Final = 256
 _NO_MARKER: Final = -1
 
@@ -39,9 +39,8 @@ def markers_at(
         leaders = cluster.recent_leaders(offsets)
         nodes = by_node({tp: answer.node for tp, answer in leaders.items() if answer.node >= 0})
         cluster.open(nodes)
-        answers = _answers(
-            cluster, {node: {tp: offsets[tp] for tp in nodes[node]} for node in nodes}
-        )
+        asked = {node: {tp: offsets[tp] for tp in some} for node, some in nodes.items()}
+        answers = fetch_each(cluster, asked, _MARKER_BYTES)
         answered = {answer.partition for answer in answers}
         for tp in {tp for some in nodes.values() for tp in some} - answered:
             raise read_fault(THROTTLED, f"Reading {tp} on {cluster.alias}", tp.topic)
@@ -54,29 +53,6 @@ def markers_at(
         for answer in answers
         if answer.error == NONE
     }
-
-
-def _answers(
-    cluster: WireCluster, offsets: Mapping[int, Mapping[TopicPartition, int]]
-) -> list[Fetched]:
-    """What brokers answer, each about its partitions; connections with answers still to come are closed."""
-    try:
-        pending = [
-            send_fetch(
-                cluster,
-                node,
-                some,
-                max_bytes=_MARKER_BYTES * len(some),
-                partition_max_bytes=_MARKER_BYTES,
-                max_wait_ms=0,
-                committed=False,
-            )
-            for node, some in offsets.items()
-        ]
-        return [fetched for fetch in pending for fetched in fetch.answers()]
-    except BaseException:
-        cluster.drop_busy()
-        raise
 
 
 def _marker_of(fetched: Fetched, offset: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from kafka_ferry.batches import Batch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.cluster import WireCluster
@@ -23,12 +24,14 @@ class PartitionLog(NamedTuple):
         leader: the broker that leads it.
         start: the first offset that the log still holds.
         end: its high watermark.
+        batch: one that was read already; see ``scan.with_batches``.
     """
 
     partition: TopicPartition
     leader: int
     start: int
     end: int
+    batch: Batch | None = None
 
 
 def partition_log(cluster: WireCluster, partition: TopicPartition) -> PartitionLog:
@@ -48,7 +51,7 @@ def partition_logs(
     with cluster.forgetting():
         leaders = _leaders(cluster, partitions, recent=True)
         offsets = log_offsets(cluster, leaders, (EARLIEST, LATEST))
-    return {tp: PartitionLog(tp, leaders[tp], *offsets[tp]) for tp in leaders}
+    return {tp: PartitionLog(tp, leaders[tp], start, end) for tp, (start, end) in offsets.items()}
 
 
 def led_logs(

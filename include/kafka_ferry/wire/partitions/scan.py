@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from functools import partial
 from typing import Final
 
@@ -19,12 +19,13 @@ from kafka_ferry.batches import (
 )
 from kafka_ferry.batches.record_format.content import Content, read_content
 from kafka_ferry.batches.record_format.header import NEWEST_FORMAT
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import CorruptBatch, FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.partitions.absence import LogAnswers
-from kafka_ferry.wire.partitions.fetch import Fetched, corrupt_in
+from kafka_ferry.wire.partitions.by_leader import by_node
+from kafka_ferry.wire.partitions.fetch import Fetched, batch_past, corrupt_in, fetch_each
 from kafka_ferry.wire.partitions.lookahead import fates_after
 from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_log
 from kafka_ferry.wire.partitions.read_ahead import AheadReader
@@ -253,7 +254,38 @@ def batch_at(cluster: WireCluster, log: PartitionLog, offset: int) -> Batch | No
     """
     if not log.start <= offset < log.end:
         return None
+    if log.batch and log.batch.header.base_offset <= offset < log.batch.header.next_offset:
+        return log.batch
     return next(stored_batches(cluster, log, offset, offset + 1, max_bytes=_ONE_BATCH_BYTES), None)
+
+
+def with_batches(
+    cluster: WireCluster,
+    logs: Mapping[TopicPartition, PartitionLog],
+    offsets: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, PartitionLog]:
+    """The logs of ``offsets``, with the batches that hold those, as far as brokers give them together with others'.
+
+    ``batch_at`` asks for any other one by itself: without this it takes a round trip for each partition.
+
+    Args:
+        cluster: the cluster, with no request on its way.
+        logs: the logs.
+        offsets: by partition, an offset; of some hundred partitions at most.
+    """
+    read = {tp: logs[tp] for tp in offsets if tp in logs}
+    inside = {tp: log.leader for tp, log in read.items() if log.start <= offsets[tp] < log.end}
+    nodes = by_node(inside)
+    asked = {node: {tp: offsets[tp] for tp in some} for node, some in nodes.items()}
+    with suppress(FerryError), cluster.forgetting():
+        cluster.open(nodes)
+        for fetched in fetch_each(cluster, asked, _ONE_BATCH_BYTES):
+            tp = fetched.partition
+            with suppress(CorruptBatch):
+                batch = batch_past(cluster, fetched, offsets[tp])
+                if batch and batch.crc_matches:
+                    read[tp] = read[tp]._replace(batch=batch)
+    return read
 
 
 def has_copied(

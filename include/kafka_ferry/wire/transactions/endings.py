@@ -167,18 +167,25 @@ def transactional_ids(cluster: WireCluster, producer_id: int) -> frozenset[str]:
     Raises:
         FerryError: if a broker does not answer; transient while it loads what it coordinates.
     """
-    ids = set()
-    for node in cluster.nodes():
-        connection = cluster.connection(node)
-        request = ListTransactionsRequest(state_filters=[], producer_id_filters=[producer_id])
-        if not connection.offers(request):
-            continue
-        answer = connection.call(request)
+
+    def read(answer: Any) -> set[str]:
         if answer.error_code:
             doing = f"Listing the transactions of producer {producer_id} on {cluster.alias}"
             raise fault(answer.error_code, doing)
-        ids |= {state.transactional_id for state in answer.transaction_states}
-    return frozenset(ids)
+        return {state.transactional_id for state in answer.transaction_states}
+
+    def request() -> Any:
+        return ListTransactionsRequest(state_filters=[], producer_id_filters=[producer_id])
+
+    nodes = cluster.nodes()
+    cluster.open(nodes)
+    connections = {node: cluster.connection(node) for node in nodes}
+    questions = {
+        node: Question(it, request(), read)
+        for node, it in connections.items()
+        if it.offers(request())
+    }
+    return frozenset[str]().union(*ask_together(questions).values())
 
 
 def is_replicated(cluster: WireCluster, transactional_id: str) -> bool:

@@ -75,6 +75,7 @@ def test_what_the_target_lacks_that_was_restored_is_not_left_out(
         "led_logs",
         lambda _, partitions: {it: PartitionLog(it, 1, 0, 1012) for it in partitions},
     )
+    monkeypatch.setattr(module, "with_batches", lambda _, logs, offsets: logs)
     monkeypatch.setattr(module, "has_copied", has_copied)
     wanted = Range(
         topic=HERE.topic,

@@ -125,6 +125,7 @@ def source(monkeypatch: pytest.MonkeyPatch) -> Source:
     monkeypatch.setattr(module, "diverged_epochs", epochs)
     monkeypatch.setattr(module, "connect", lambda _: nullcontext())
     monkeypatch.setattr(module, "led_logs", led)
+    monkeypatch.setattr(module, "with_batches", lambda _, logs, offsets: logs)
     monkeypatch.setattr(module, "has_copied", source.compare)
     monkeypatch.setattr(module.time, "monotonic", lambda: source.now)
     return source

@@ -121,7 +121,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/runs/failover/test_unread_letters.py": "runs/failover: readers",
     "integration/situations/test_source.py": "runs/provenance: diverged_epochs",
     "integration/situations/test_log_ends.py": "runs/provenance: log_ends log_mismatches own_producers; "
-    "wire/partitions: marker_writers",
+    "wire/partitions: at_offset",
     "integration/situations/test_target.py": "runs/sync_topics: other_ledgers",
     "integration/situations/test_one_file.py": "runs/state: one_file",
     "integration/runs/test_plan_diff.py": "runs/plan: discover log_sizes remote_records",

@@ -30,9 +30,9 @@ from kafka_ferry.runs.state.certificate_files import certificate_files
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.wire import connect
+from kafka_ferry.wire.partitions.at_offset import batch_and_fate_at
 from kafka_ferry.wire.partitions.fetch import corrupt_in
 from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import batch_and_fate_at
 
 if TYPE_CHECKING:
     from kafka_ferry.certificates import Certificate

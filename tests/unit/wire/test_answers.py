@@ -22,13 +22,13 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import GROUP, Expected, WireCluster, log_start, send_fetch
 from kafka_ferry.wire.partition_leader import topic_id_text
 from kafka_ferry.wire.partitions.absence import next_batch
+from kafka_ferry.wire.partitions.at_offset import batch_at, markers_at, with_batches
 from kafka_ferry.wire.partitions.ends import delete_records
 from kafka_ferry.wire.partitions.epochs import epoch_ends, epochs_before
 from kafka_ferry.wire.partitions.first_record import first_record
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
-from kafka_ferry.wire.partitions.marker_writers import markers_at
 from kafka_ferry.wire.partitions.partition_log import PartitionLog
-from kafka_ferry.wire.partitions.scan import batch_at, committed_batches, with_batches
+from kafka_ferry.wire.partitions.scan import committed_batches
 from kafka_ferry.wire.produce import produce
 from kafka_ferry.wire.transactions.committed_offsets import committed_offsets
 from kafka_ferry.wire.transactions.markers import Markers, new_producer_id, write_markers

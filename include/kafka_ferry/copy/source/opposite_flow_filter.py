@@ -40,9 +40,10 @@ from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connect
+from kafka_ferry.wire.partitions.at_offset import batch_at, has_copied, with_batches
 from kafka_ferry.wire.partitions.epochs import epoch_ends
 from kafka_ferry.wire.partitions.partition_log import led_logs, partition_log
-from kafka_ferry.wire.partitions.scan import batch_at, has_copied, stored_batches, with_batches
+from kafka_ferry.wire.partitions.scan import stored_batches
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster, Flow

@@ -14,9 +14,10 @@ from kafka_ferry.ledger.record import CopyingEntry, decode
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.partitions.at_offset import batch_at
 from kafka_ferry.wire.partitions.fetch import corrupt_in
 from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import batch_at, stored_batches
+from kafka_ferry.wire.partitions.scan import stored_batches
 from kafka_ferry.wire.transactions.endings import TransactionOutcome
 
 

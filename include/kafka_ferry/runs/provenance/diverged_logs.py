@@ -31,13 +31,13 @@ from kafka_ferry.model.removals import first_of
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.provenance.diverged_epochs import Copied, diverged_epochs
 from kafka_ferry.wire import connect
-from kafka_ferry.wire.partitions.partition_log import led_logs
-from kafka_ferry.wire.partitions.scan import (
+from kafka_ferry.wire.partitions.at_offset import (
     has_copied,
     has_same_batch,
     newest_record_between,
     with_batches,
 )
+from kafka_ferry.wire.partitions.partition_log import led_logs
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster

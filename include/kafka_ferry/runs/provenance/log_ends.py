@@ -27,8 +27,8 @@ from kafka_ferry.plan.backfill.separate_topic import is_separate
 from kafka_ferry.plan.topics.emitted_topics import emitted_topics
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.wire.partitions.absence import Unanswered
+from kafka_ferry.wire.partitions.at_offset import batch_and_fate_at
 from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import batch_and_fate_at
 
 if TYPE_CHECKING:
     from kafka_ferry.batches import Batch

@@ -20,8 +20,8 @@ from kafka_ferry.runs.provenance.log_ends import LogEnds, batch_at_end, log_ends
 from kafka_ferry.runs.provenance.own_producers import first_own, own_producers
 from kafka_ferry.runs.provenance.preserved_ends import preserved_ends, replaced_ends
 from kafka_ferry.wire import connect
+from kafka_ferry.wire.partitions.at_offset import markers_at
 from kafka_ferry.wire.partitions.epochs import epoch_ends
-from kafka_ferry.wire.partitions.marker_writers import markers_at
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow

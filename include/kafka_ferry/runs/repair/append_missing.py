@@ -47,8 +47,8 @@ from kafka_ferry.runs.verify.again import read_ranges
 from kafka_ferry.verify import RangeRow
 from kafka_ferry.verify.counts import count
 from kafka_ferry.wire import connect
+from kafka_ferry.wire.partitions.at_offset import has_same_batch
 from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import has_same_batch
 
 _ONLY_RECORD: Final = (
     "An earlier repair has appended all of them, and was interrupted: only the ledger's record that the old range is "

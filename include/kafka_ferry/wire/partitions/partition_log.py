@@ -24,7 +24,7 @@ class PartitionLog(NamedTuple):
         leader: the broker that leads it.
         start: the first offset that the log still holds.
         end: its high watermark.
-        batch: one that was read already; see ``scan.with_batches``.
+        batch: one that was read already; see ``at_offset.with_batches``.
     """
 
     partition: TopicPartition

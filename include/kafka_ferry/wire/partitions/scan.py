@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import AbstractContextManager, closing
 from functools import partial
 from typing import Final
 
@@ -17,23 +17,18 @@ from kafka_ferry.batches import (
     key_value_of,
     split_batches,
 )
-from kafka_ferry.batches.record_format.content import Content, read_content
-from kafka_ferry.batches.record_format.header import NEWEST_FORMAT
-from kafka_ferry.errors import CorruptBatch, FerryError
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.partitions.absence import LogAnswers
-from kafka_ferry.wire.partitions.by_leader import by_node
-from kafka_ferry.wire.partitions.fetch import Fetched, batch_past, corrupt_in, fetch_each
+from kafka_ferry.wire.partitions.fetch import Fetched, corrupt_in
 from kafka_ferry.wire.partitions.lookahead import fates_after
 from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_log
 from kafka_ferry.wire.partitions.read_ahead import AheadReader
 
 FETCH_BYTES: Final = 8 * 1024 * 1024
 """At most so much is asked for at a time."""
-_ONE_BATCH_BYTES: Final = 64 * 1024
-_MARKER: Final = (0, Content(None, None).encode())
 RECORD_BYTES: Final = 64 * 1024 * 1024
 """A record of the flow's own topics has no more: packed, brokers take no more than a mebibyte."""
 
@@ -243,155 +238,6 @@ def stored_batches(
                 if at < batch.header.next_offset:
                     at = batch.header.next_offset
                     yield batch
-
-
-def batch_at(cluster: WireCluster, log: PartitionLog, offset: int) -> Batch | None:
-    """The batch that holds an offset of a log, also a control or an aborted batch; None where none does.
-
-    Raises:
-        CorruptBatch: on bytes that are not a valid batch.
-        FerryError: if the partition cannot be read.
-    """
-    if not log.start <= offset < log.end:
-        return None
-    if log.batch and log.batch.header.base_offset <= offset < log.batch.header.next_offset:
-        return log.batch
-    return next(stored_batches(cluster, log, offset, offset + 1, max_bytes=_ONE_BATCH_BYTES), None)
-
-
-def with_batches(
-    cluster: WireCluster,
-    logs: Mapping[TopicPartition, PartitionLog],
-    offsets: Mapping[TopicPartition, int],
-) -> dict[TopicPartition, PartitionLog]:
-    """The logs of ``offsets``, with the batches that hold those, as far as brokers give them together with others'.
-
-    ``batch_at`` asks for any other one by itself: without this it takes a round trip for each partition.
-
-    Args:
-        cluster: the cluster, with no request on its way.
-        logs: the logs.
-        offsets: by partition, an offset; of some hundred partitions at most.
-    """
-    read = {tp: logs[tp] for tp in offsets if tp in logs}
-    inside = {tp: log.leader for tp, log in read.items() if log.start <= offsets[tp] < log.end}
-    nodes = by_node(inside)
-    asked = {node: {tp: offsets[tp] for tp in some} for node, some in nodes.items()}
-    with suppress(FerryError), cluster.forgetting():
-        cluster.open(nodes)
-        for fetched in fetch_each(cluster, asked, _ONE_BATCH_BYTES):
-            tp = fetched.partition
-            with suppress(CorruptBatch):
-                batch = batch_past(cluster, fetched, offsets[tp])
-                if batch and batch.crc_matches:
-                    read[tp] = read[tp]._replace(batch=batch)
-    return read
-
-
-def has_copied(
-    cluster: WireCluster,
-    log: PartitionLog,
-    offset: int,
-    copy: tuple[WireCluster, PartitionLog, int],
-    *,
-    is_changed: bool = False,
-) -> bool | None:
-    """Whether a log still has the record that was copied from an offset; None where nothing tells.
-
-    Args:
-        cluster: the cluster.
-        log: the log.
-        offset: the offset.
-        copy: the cluster that it was copied to, with the log and the offset there.
-        is_changed: whether the copy is another record, of the same time.
-
-    Raises:
-        CorruptBatch: on bytes that are not a valid batch.
-        FerryError: if one of the partitions cannot be read.
-    """
-    other, copy_log, copy_offset = copy
-    if offset >= log.end:
-        return False
-    if offset < log.start or copy_offset < copy_log.start:
-        # What retention has taken was not lost with a branch of the log.
-        return True
-    record = _record_at(cluster, log, offset)
-    there = record and _record_at(other, copy_log, copy_offset)
-    if not record or not there:
-        return None
-    if is_changed or record == there or record[0] != there[0]:
-        return record[0] == there[0]
-    with corrupt_in(log.partition, cluster.alias):
-        # Another client may have written its numbers otherwise.
-        return read_content(record[1]) == read_content(there[1])
-
-
-def has_same_batch(cluster: WireCluster, log: PartitionLog, offset: int, crc: int) -> bool | None:
-    """Whether a log still has the batch with that CRC at an offset; None where nothing tells.
-
-    The cleaner writes a batch anew of which it takes records, or whose time of deletion it notes; and a service that
-    is no broker of Apache Kafka's may make batches for each answer: they overlap then.
-    Errors as of ``has_copied``.
-    """
-    if offset < log.start:
-        return True
-    batch = batch_at(cluster, log, offset)
-    if batch is None or batch.stored_format != NEWEST_FORMAT:
-        return None
-    header = batch.header
-    if header.crc == crc:
-        return True
-    before = batch_at(cluster, log, header.base_offset - 1)
-    overlaps = before is not None and before.header.next_offset > header.base_offset
-    is_cleaned = header.has_delete_horizon or header.records <= header.last_offset_delta
-    return None if overlaps or is_cleaned else False
-
-
-def newest_record_between(
-    cluster: WireCluster, log: PartitionLog, start: int, end: int
-) -> int | None:
-    """The last of the offsets ``[start, end)`` at which a log has a committed record, as far as no transaction is open.
-
-    Errors as of ``has_copied``.
-    """
-    newest, first = None, max(start, log.start)
-    for batch, is_aborted in ended_batches(cluster, log, first, max_bytes=_ONE_BATCH_BYTES):
-        header = batch.header
-        if header.base_offset >= end:
-            break
-        if not (is_aborted or header.is_control):
-            with corrupt_in(log.partition, cluster.alias):
-                offsets = [offset for offset, *_ in each_record(batch) if first <= offset < end]
-            newest = max(offsets, default=newest)
-        if header.next_offset >= end:
-            break
-    return newest
-
-
-def _record_at(cluster: WireCluster, log: PartitionLog, offset: int) -> tuple[int, bytes] | None:
-    """A record's timestamp and content; a marker's if that is what lies there, None without either."""
-    batch = batch_at(cluster, log, offset)
-    if batch is None:
-        return None
-    if batch.header.is_control:
-        return _MARKER
-    with corrupt_in(log.partition, cluster.alias):
-        record = next((record for record in each_record(batch) if record[0] == offset), None)
-        return record and (record[1], record[3])
-
-
-def batch_and_fate_at(
-    cluster: WireCluster, log: PartitionLog, offset: int
-) -> tuple[Batch | None, bool]:
-    """As ``batch_at``, and whether the batch is known to be of an aborted transaction."""
-    if not log.start <= offset < log.end:
-        return None, False
-    ended = ended_batches(cluster, log, offset, max_bytes=_ONE_BATCH_BYTES)
-    batch, is_aborted = next(ended, (None, False))
-    if batch and batch.header.base_offset <= offset:
-        return batch, is_aborted
-    # An open transaction may hide it.
-    return batch_at(cluster, log, offset), False
 
 
 def _reader(

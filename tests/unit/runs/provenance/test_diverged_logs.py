@@ -15,7 +15,7 @@ from kafka_ferry.ledger.rows import CopiedPartition
 from kafka_ferry.model import LogBounds, Position, Topic, TopicPartition
 from kafka_ferry.runs.provenance import diverged_logs as module
 from kafka_ferry.runs.provenance.diverged_logs import DivergedLogs, diverged_logs, look_for_diverged
-from kafka_ferry.wire.partitions import scan
+from kafka_ferry.wire.partitions import at_offset
 from tests.support.records import batches as build
 
 PARTITIONS = 40
@@ -186,12 +186,12 @@ def test_the_batch_in_which_copying_ended_is_known_by_its_crc_where_a_log_keeps_
     """The batch at the offset, and the one that is found at the offset before it."""
     batches = [next(iter(split_batches(it))) for it in stored]
     answers = iter([*batches, None])
-    monkeypatch.setattr(scan, "batch_at", lambda *_: next(answers))
+    monkeypatch.setattr(at_offset, "batch_at", lambda *_: next(answers))
     log: Any = SimpleNamespace(start=0, end=20)
-    assert scan.has_same_batch(CLUSTERS[0], log, 10, 1) is has
+    assert at_offset.has_same_batch(CLUSTERS[0], log, 10, 1) is has
     for batch in batches[:1]:
         answers = iter(batches)
-        assert scan.has_same_batch(CLUSTERS[0], log, 10, batch.header.crc)
+        assert at_offset.has_same_batch(CLUSTERS[0], log, 10, batch.header.crc)
 
 
 def test_lag_and_failover_look_at_all_and_name_what_they_had_no_time_for(source: Source) -> None:

@@ -22,6 +22,9 @@ from tests.support.runs.pair import Pair
 from tests.support.runs.proof import run_all
 from tests.support.servers.http_server import QuietHandler, http_server
 
+# More fields than Spark shows of a type.
+_WIDE = f"struct({'1, ' * 30} topic)"
+_TYPES = ",".join(f"a{place}:int" for place in range(30))
 SALT = {"config.providers": ["env"], "transform.secrets": {"salt": "${env:FERRY_SALT}"}}
 
 
@@ -252,7 +255,20 @@ def test_a_format_that_no_expression_reads_changes_nothing(
         ("cast(timestamp > timestamp'now' as string)", "timestamp'now'"),
         ("cast(timestamp > timestamp '12:00:00' as string)", "timestamp '12:00:00'"),
         ('cast(date /* of */ "Today" as string)', "Today"),
+        (r"cast(timestamp > timestamp'\156ow' as string)", r"timestamp'\156ow'"),
+        (r"cast(timestamp > timestamp'\u000112:00' as string)", "may depend on the time"),
+        (r"cast(timestamp > '\u000112:00' as string)", "today's date"),
         ("cast(cast('12:00:00' as timestamp) as string)", "today's date"),
+        (f"to_json(cast({_WIDE} as struct<{_TYPES},z:timestamp>))", "to_timestamp"),
+        (f"to_json(cast({_WIDE} as struct<{_TYPES},z:float>))", "cast(text as float)"),
+        ("cast(theta_sketch_estimate(value) as string)", "theta_sketch_estimate"),
+        ("to_json(str_to_map(cast(value as string)))", "builds a map"),
+        ("to_json(map_from_entries(array(struct(topic, value))))", "builds a map"),
+        ("cast(map_from_arrays(split(topic, ','), array(1))['a'] as string)", "builds a map"),
+        ("map_concat(headers, map('a', 'b'))['a']", "builds a map"),
+        ("map(topic, 'a', 'b', 'c')['b']", "builds a map"),
+        ("transform_keys(headers, (k, v) -> v)['b']", "builds a map"),
+        ("format_number(1, topic)", "format_number"),
         ("cast(timestamp > 'T12:00' as string)", "today's date"),
         ("cast(timestamp > cast(key as string) as string)", "to_timestamp"),
         ("cast(to_timestamp(cast(key as string)) as string)", "to_timestamp"),
@@ -275,6 +291,16 @@ def test_what_may_give_something_else_the_next_time_or_take_hours_is_refused_by_
 
     assert why in said
     assert "transform, rule 1 (orders), set value" in said
+
+
+def test_a_field_of_a_type_that_takes_hours_is_refused(pair: Pair, spark: SparkSource) -> None:
+    rule = {
+        "format": {"value": "json"},
+        "types": {"value.a": "array<interval>"},
+        "where": "value.a is null",
+    }
+
+    assert "types: has an interval" in refusal(pair, spark, rule)
 
 
 def test_a_text_that_takes_hours_to_become_a_number_fails_at_once(
@@ -455,9 +481,12 @@ def test_an_expression_reads_no_table(
         "aes_encrypt(value, 'abcdefghijklmnop', 'GCM', 'DEFAULT', substr(sha1(value), 1, 12))",
         "system.builtin.upper(cast(value as string))",
         "if(timestamp > timestamp'2024-01-01', 'now', 'today')",
+        "if(timestamp > timestamp_ltz\" 2024-01-01 12:00\" or timestamp is null, 'a', 'b')",
+        "cast(date 'epoch' = date r'2024-1-2' or cast(null as timestamp) > timestamp as string)",
         "if(timestamp > '2024-01-01 12:00:00', 'a', 'b')",
         "cast(to_timestamp(cast(key as string), 'HH:mm') as string)",
         "cast(cast(cast(key as string) as timestamp_ntz) as string)",
+        "map('a', 'b')[cast(key as string)]",
         "cast(unix_timestamp(cast(key as string)) as string)",
         "to_json(struct(* except (key)))",
         "regexp_replace(cast(value as string), '(a|b)+', '')",

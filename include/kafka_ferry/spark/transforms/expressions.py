@@ -22,6 +22,8 @@ from kafka_ferry.spark.transforms.trees import Node, Tree
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+# As a type's JSON has it; those of days or of months only read what is quick.
+_INTERVAL: Final = '"interval"'
 _NESTED: Final = frozenset({"array", "map", "struct", "variant"})
 # What the plan of a plain expression over rows consists of.
 _PLAIN: Final = "Project"
@@ -258,5 +260,7 @@ def json_type(fields: Mapping[tuple[str, ...], str]) -> Any:
             type_of = DataType.fromDDL(below[()]) if () in below else json_type(below)
         except ParseException:
             raise ValueError(f"{below[()]!r} is not a type of Spark SQL") from None
+        if _INTERVAL in type_of.json():
+            raise ValueError("has an interval, which may take hours: read text, and use cast")
         struct_fields.append(StructField(name, type_of))
     return StructType(struct_fields)

@@ -10,57 +10,49 @@ import json
 import re
 from typing import Final
 
-from kafka_ferry.spark.transforms.trees import Node, Tree
+from kafka_ferry.spark.transforms.trees import Node, Tree, type_of
 
 _FUNCTIONS: Final = """
-abs acos acosh add_months aes_decrypt aes_encrypt aggregate and approx_top_k_estimate array array_append
-array_compact array_contains array_distinct array_except array_insert array_intersect array_join array_max
-array_min array_position array_prepend array_remove array_repeat array_size array_sort array_union
-arrays_overlap arrays_zip ascii asin asinh assert_true atan atan2 atanh base64 between bigint bin binary
-bit_count bit_get bit_length bitmap_bit_position bitmap_bucket_number bitmap_count boolean bround btrim
-cardinality case cast cbrt ceil ceiling char char_length character_length chr coalesce collate collation
-concat concat_ws contains conv convert_timezone cos cosh cot crc32 csc date date_add date_diff date_format
-date_from_unix_date date_part date_sub date_trunc dateadd datediff datepart day dayname dayofmonth dayofweek
-dayofyear decimal decode degrees div double e element_at elt encode endswith equal_null exists exp expm1
-extract factorial filter find_in_set flatten float floor forall format_number format_string from_csv from_json
-from_unixtime from_utc_timestamp from_xml get get_json_object getbit greatest hash hex hll_sketch_estimate
-hll_union hour hypot if ifnull ilike in initcap instr int is_valid_utf8 is_valid_variant is_variant_null isnan
-isnotnull isnull json_array_length json_object_keys kll_sketch_get_n_bigint kll_sketch_get_n_double
-kll_sketch_get_n_float kll_sketch_get_quantile_bigint kll_sketch_get_quantile_double
-kll_sketch_get_quantile_float kll_sketch_get_rank_bigint kll_sketch_get_rank_double kll_sketch_get_rank_float
-kll_sketch_to_string_bigint kll_sketch_to_string_double kll_sketch_to_string_float last_day lcase least left
-len length levenshtein like ln locate log log10 log1p log2 lower lpad ltrim luhn_check make_date
-make_dt_interval make_interval make_time make_timestamp make_timestamp_ltz make_timestamp_ntz make_valid_utf8
-make_ym_interval map map_concat map_contains_key map_entries map_filter map_from_arrays map_from_entries
-map_keys map_values map_zip_with mask md5 minute mod month monthname months_between named_struct nanvl
-negative next_day not nullif nullifzero nvl nvl2 octet_length or overlay parse_json parse_url pi pmod position
-positive pow power printf quarter quote radians raise_error reduce regexp regexp_count regexp_extract
-regexp_extract_all regexp_instr regexp_like regexp_replace regexp_substr repeat replace reverse right rint
-rlike round rpad rtrim schema_of_csv schema_of_json schema_of_variant schema_of_variant_agg schema_of_xml sec
-second sentences sequence sha sha1 sha2 shiftleft shiftright shiftrightunsigned sign signum sin sinh size
-slice smallint sort_array soundex space split split_part sqrt st_asbinary st_geogfromwkb st_geomfromwkb
-st_setsrid st_srid startswith str_to_map string struct substr substring substring_index tan tanh
-theta_difference theta_intersection theta_sketch_estimate theta_union time time_bucket time_diff
-time_from_micros time_from_millis time_from_seconds time_to_micros time_to_millis time_to_seconds time_trunc
-timestamp timestamp_micros timestamp_millis timestamp_seconds tinyint to_binary to_char to_csv to_date to_json
-to_number to_time to_timestamp to_timestamp_ltz to_timestamp_ntz to_unix_timestamp to_utc_timestamp to_varchar
-to_variant_object to_xml transform transform_keys transform_values translate trim trunc try_add
-try_aes_decrypt try_divide try_element_at try_make_interval try_make_timestamp try_make_timestamp_ltz
-try_make_timestamp_ntz try_mod try_multiply try_parse_json try_parse_url try_subtract try_to_binary
-try_to_date try_to_number try_to_time try_to_timestamp try_url_decode try_validate_utf8 try_variant_get
-tuple_difference_double tuple_difference_integer tuple_difference_theta_double tuple_difference_theta_integer
-tuple_intersection_double tuple_intersection_integer tuple_intersection_theta_double
-tuple_intersection_theta_integer tuple_sketch_estimate_double tuple_sketch_estimate_integer
-tuple_sketch_summary_double tuple_sketch_summary_integer tuple_sketch_theta_double tuple_sketch_theta_integer
-tuple_union_double tuple_union_integer tuple_union_theta_double tuple_union_theta_integer typeof ucase
-unbase64 unhex unix_date unix_micros unix_millis unix_seconds unix_timestamp upper url_decode url_encode
-validate_utf8 variant_get vector_avg vector_cosine_similarity vector_inner_product vector_l2_distance
-vector_norm vector_normalize vector_sum weekday weekofyear when width_bucket xxhash64 year zeroifnull zip_with
+abs acos acosh add_months aes_decrypt aes_encrypt aggregate and array array_append array_compact array_contains
+array_distinct array_except array_insert array_intersect array_join array_max array_min array_position
+array_prepend array_remove array_repeat array_size array_sort array_union arrays_overlap arrays_zip ascii asin
+asinh assert_true atan atan2 atanh base64 between bigint bin binary bit_count bit_get bit_length
+bitmap_bit_position bitmap_bucket_number bitmap_count boolean bround btrim cardinality case cast cbrt ceil
+ceiling char char_length character_length chr coalesce collate collation concat concat_ws contains conv
+convert_timezone cos cosh cot crc32 csc date date_add date_diff date_format date_from_unix_date date_part
+date_sub date_trunc dateadd datediff datepart day dayname dayofmonth dayofweek dayofyear decimal decode degrees
+div double e element_at elt encode endswith equal_null exists exp expm1 extract factorial filter find_in_set
+flatten float floor forall format_number format_string from_csv from_json from_unixtime from_utc_timestamp
+from_xml get get_json_object getbit greatest hash hex hour hypot if ifnull ilike in initcap instr int
+is_valid_utf8 is_valid_variant is_variant_null isnan isnotnull isnull json_array_length json_object_keys
+last_day lcase least left len length levenshtein like ln locate log log10 log1p log2 lower lpad ltrim luhn_check
+make_date make_dt_interval make_interval make_time make_timestamp make_timestamp_ltz make_timestamp_ntz
+make_valid_utf8 make_ym_interval map map_concat map_contains_key map_entries map_filter map_from_arrays
+map_from_entries map_keys map_values map_zip_with mask md5 minute mod month monthname months_between
+named_struct nanvl negative next_day not nullif nullifzero nvl nvl2 octet_length or overlay parse_json parse_url
+pi pmod position positive pow power printf quarter quote radians raise_error reduce regexp regexp_count
+regexp_extract regexp_extract_all regexp_instr regexp_like regexp_replace regexp_substr repeat replace reverse
+right rint rlike round rpad rtrim schema_of_csv schema_of_json schema_of_variant schema_of_variant_agg
+schema_of_xml sec second sentences sequence sha sha1 sha2 shiftleft shiftright shiftrightunsigned sign signum
+sin sinh size slice smallint sort_array soundex space split split_part sqrt st_asbinary st_geogfromwkb
+st_geomfromwkb st_setsrid st_srid startswith str_to_map string struct substr substring substring_index tan tanh
+time time_bucket time_diff time_from_micros time_from_millis time_from_seconds time_to_micros time_to_millis
+time_to_seconds time_trunc timestamp timestamp_micros timestamp_millis timestamp_seconds tinyint to_binary
+to_char to_csv to_date to_json to_number to_time to_timestamp to_timestamp_ltz to_timestamp_ntz
+to_unix_timestamp to_utc_timestamp to_varchar to_variant_object to_xml transform transform_keys transform_values
+translate trim trunc try_add try_aes_decrypt try_divide try_element_at try_make_interval try_make_timestamp
+try_make_timestamp_ltz try_make_timestamp_ntz try_mod try_multiply try_parse_json try_parse_url try_subtract
+try_to_binary try_to_date try_to_number try_to_time try_to_timestamp try_url_decode try_validate_utf8
+try_variant_get typeof ucase unbase64 unhex unix_date unix_micros unix_millis unix_seconds unix_timestamp upper
+url_decode url_encode validate_utf8 variant_get vector_avg vector_cosine_similarity vector_inner_product
+vector_l2_distance vector_norm vector_normalize vector_sum weekday weekofyear when width_bucket xxhash64 year
+zeroifnull zip_with
 """
 REPEATABLE: Final = frozenset(_FUNCTIONS.split())
 """The functions over one record that give the same every time; a test compares them with Spark's catalog.
 
-Those of XPath fetch the DTD that a record names, from any address.
+Those of XPath fetch the DTD that a record names, from any address. Those of sketches take the memory that a sketch asks
+for: of a record with some bytes, more than there is, which no rule survives.
 """
 
 # By function, the place of the argument with options.
@@ -79,14 +71,20 @@ _JSON_BEGINS: Final = ("{", '"', "[")
 _QUALIFIERS: Final = (["builtin"], ["system", "builtin"])
 _ENCRYPT: Final = "aes_encrypt"
 _MODE, _VECTOR = 2, 4
-# A time without a date, which Spark completes by today's, and Spark's own words for days.
-_MOVING: Final = r"\s*(?:T\s*\d|\d{1,2}:|now\b|today\b|tomorrow\b|yesterday\b)"
-_MOVING_TEXT: Final = re.compile(_MOVING, re.IGNORECASE)
-_MOVING_LITERAL: Final = re.compile(rf"""['"]{_MOVING}""", re.IGNORECASE)
+# A date, or a moment with one: to a time alone, Spark adds today's date, and it has words such as 'now' for days. What
+# is written by escapes or in several pieces, and what begins with characters that Spark skips, may be one of these.
+_FIXED: Final = r"\s*(?:[-+]?\d{4}|epoch\b)"
+_FIXED_TEXT: Final = re.compile(_FIXED, re.IGNORECASE)
+_FIXED_LITERAL: Final = re.compile(rf"""\w+\s*r?(['"]){_FIXED}[^'"\\]*\1""", re.IGNORECASE)
 _INSTANTS: Final = ("date", "timestamp", "timestamp_ntz")
 _TEXT_READERS: Final = ("JsonToStructs", "CsvToStructs", "XmlToStructs", "VariantGet")
 _TIMESTAMP: Final = '"timestamp"'
 _TEXTS: Final = ("string", "char", "variant")
+# What builds a map keeps the entries of a record for which that fails, and adds them to the next record's, or breaks
+# off the task there.
+_MAP_BUILDERS: Final = frozenset(
+    {"CreateMap", "MapConcat", "MapFromArrays", "MapFromEntries", "StringToMap", "TransformKeys"}
+)
 _HOW_TO_READ: Final = "use to_timestamp(text, 'yyyy-MM-dd HH:mm:ss')"
 _TODAY: Final = "takes today's date for a text that is only a time"
 
@@ -137,7 +135,7 @@ def not_repeatable(text: str, parsed: Tree, resolved: Tree) -> str:
         parsed: it as Spark parses it.
         resolved: it with its functions and columns, and without expressions that others replace.
     """
-    return _by_literal(text, parsed) or _by_cast(resolved)
+    return _by_literal(text, parsed) or _by_cast(resolved) or _by_predecessor(resolved)
 
 
 def unknown_function(tree: Tree) -> str:
@@ -173,8 +171,8 @@ def _by_literal(text: str, tree: Tree) -> str:
         if node.kind == "Literal" and node.fields.get("dataType") in _INSTANTS:
             origin = tree.at(node).origin()
             written = text[origin.startIndex().get() : origin.stopIndex().get() + 1]
-            if _MOVING_LITERAL.search(written):
-                return f"depends on the time: {written}"
+            if not _FIXED_LITERAL.fullmatch(written):
+                return f"may depend on the time: {written}"
     return ""
 
 
@@ -185,9 +183,23 @@ def _by_cast(tree: Tree) -> str:
         if node.kind == "Cast" and _TIMESTAMP in json.dumps(node.fields["dataType"]):
             child = tree.child(node, 0)
             assert child is not None
-            if child.kind == "Literal" and not _MOVING_TEXT.match(str(child.fields.get("value"))):
+            if child.kind == "Literal" and _FIXED_TEXT.match(str(child.fields.get("value"))):
                 continue
-            type_ = str(tree.at(child).dataType().simpleString())
+            type_ = type_of(tree.at(child))
             if any(text_type in type_ for text_type in _TEXTS):
                 return f"makes a timestamp of text, which {_TODAY}: {_HOW_TO_READ}"
+    return ""
+
+
+def _by_predecessor(tree: Tree) -> str:
+    for node in tree.nodes:
+        # One entry, such as the text of raise_error(), is there as a whole or not at all.
+        is_single = node.kind == "CreateMap" and tree.child(node, 2) is None
+        if node.kind in _MAP_BUILDERS and not is_single and not tree.at(node).foldable():
+            return (
+                "builds a map, which may get entries of the record before: use struct(), or an array of structs and "
+                "filter()"
+            )
+        if node.kind == "FormatNumber" and not tree.at(node).right().foldable():
+            return "has format_number() take its format from a record, which may be that of the record before"
     return ""

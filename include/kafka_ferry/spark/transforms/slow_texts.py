@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kafka_ferry.spark.transforms.trees import Node, Tree, with_child
+from kafka_ferry.spark.transforms.trees import Node, Tree, type_of, with_child
 
 _FAR: Final = r"[eE][-+]?\p{Nd}{4}|(?s:.{1000})"
 _NOT_ASCII: Final = r"[^\x00-\x7f]"
@@ -79,4 +79,4 @@ def reads_slow_text(tree: Tree) -> str:
 
 
 def _type_of_child(tree: Tree, node: Node) -> str:
-    return str(tree.at(node).child().dataType().simpleString())
+    return type_of(tree.at(node).child())

@@ -70,6 +70,11 @@ class Tree:
         return next((candidate for candidate in self.nodes if candidate.path == path), None)
 
 
+def type_of(expression: Any) -> str:
+    """The type of a resolved expression of Catalyst's, with all of its fields: a ``simpleString`` has 25 of them."""
+    return str(expression.dataType().catalogString())
+
+
 def with_child(jvm: Any, root: Any, path: tuple[int, ...], child: Any) -> Any:
     """A tree of Catalyst's with another child at a path."""
     if not path:

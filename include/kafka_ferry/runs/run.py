@@ -242,24 +242,26 @@ class Run:
                 f"{self.flow.name}, run {self.run_id}: {user} approved a plan that is not the stored one any more.",
                 advice="Clear the task plan, and approve what it plans.",
             )
-        self._folder.save_approval(user)
+        self._folder.save_approval(user, digest)
 
     def require_approval(self) -> None:
         """Check that a person has approved the stored plan, if plans of the flow wait for one and this one has to.
 
         Raises:
-            FerryError: no person has approved it.
+            FerryError: no person has approved it, and ``sync_topics`` has not made it of an approved one.
         """
-        approval = self.flow.approval
-        is_asked = approval == "always" or (
-            approval == "changes" and bool(self.stored_plan().changes)
-        )
-        if is_asked and not self._folder.approver():
+        approval, plan = self.flow.approval, self.stored_plan()
+        if approval == "never" or (approval == "changes" and not plan.changes):
+            return
+        if not self._folder.approver():
             raise FerryError(
                 f"{self.flow.name}, run {self.run_id}: the stored plan is not approved.",
                 advice="Nothing was changed or copied by it. Find out who has marked the task approve as successful, "
                 "or written its XCom values; then clear the task plan.",
             )
+        if self._folder.approved_digest() != plan.digest:
+            # Planned again while the answer to an earlier plan came.
+            require_prepared(self._context, plan)
 
     def require_carried_out(self) -> None:
         """Check that ``sync_topics`` has carried out the stored plan, where plans of the flow wait for an approval.

@@ -174,6 +174,13 @@ def test_a_plan_in_place_of_the_approved_one_is_not_carried_out(pair: Pair) -> N
         with refused:
             this.sync_topics(planned.digest)
     save_plan(folder, planned)
+    # The answer comes while the run is planned again.
+    this.approve("Ada", planned.digest)
+    save_plan(folder, forgeries[0](planned))
+    with refused:
+        this.require_approval()
+    save_plan(folder, planned)
+    this.require_approval()
     with refused:
         # Without an approval, as where a task is marked as successful.
         this.sync_topics("")
@@ -182,6 +189,7 @@ def test_a_plan_in_place_of_the_approved_one_is_not_carried_out(pair: Pair) -> N
             step()
     prepared = this.sync_topics(planned.digest)
     this.sync_groups()
+    this.require_approval()
 
     for forge in forgeries:
         save_plan(folder, forge(prepared))
@@ -259,7 +267,7 @@ def test_a_file_that_names_who_has_approved_says_nothing_where_nobody_is_asked(p
     forget(pair.primary, *rules)
     this = Run(flow, "run-2")
     planned = this.plan()
-    flow_state(flow).folder("runs/run-2").write("approved-by.txt", "Ada")
+    flow_state(flow).folder("runs/run-2").write("approved-by.txt", f"{planned.digest}\nAda")
 
     (sentence,) = this.sync_topics(planned.digest).remarks.unapplied
 

@@ -896,7 +896,7 @@ def test_what_verify_has_left_and_was_changed_since_is_not_signed(
             b'"target_records": ', b'"target_records": 1'
         ),
         "plan.json": lambda text: text.replace(b'"at": 1', b'"at": 2'),
-        "approved-by.txt": lambda _: b"Ada",
+        "approved-by.txt": lambda _: b"0\nAda",
     }
     folder.write(file, changes[file](before or b""))
 

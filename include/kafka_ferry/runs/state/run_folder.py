@@ -180,13 +180,21 @@ class RunFolder:
         except FerryError:
             return None
 
-    def save_approval(self, user: str) -> None:
-        """Store who has approved the plan."""
-        self.files.write(_APPROVED_BY, user.encode())
+    def save_approval(self, user: str, digest: str) -> None:
+        """Store who has approved the plan with that digest."""
+        self.files.write(_APPROVED_BY, f"{digest}\n{user}".encode())
 
     def approver(self) -> str:
-        """Who has approved the plan; "" if that was not asked for."""
-        return (self.files.read(_APPROVED_BY) or b"").decode()
+        """Who has approved a plan; "" if that was not asked for."""
+        return self._approval()[1]
+
+    def approved_digest(self) -> str:
+        """The digest of the plan that a user has approved: the run may be planned again while the answer comes."""
+        return self._approval()[0]
+
+    def _approval(self) -> tuple[str, str]:
+        digest, _, user = (self.files.read(_APPROVED_BY) or b"").decode().partition("\n")
+        return digest, user
 
     def save_reconciliation(self, reconciliation: Reconciliation) -> None:
         """Store what the verification found."""

@@ -130,7 +130,8 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         provide_connections(self.flow)
         if self._is_done_without_spark(context):
             return
-        self.application_args = [*(self.application_args or ()), "--run-id", context["run_id"]]
+        # A run's id may begin with a dash.
+        self.application_args = [*(self.application_args or ()), f"--run-id={context['run_id']}"]
         if self.step == "mirror":
             self.application_args += ["--plan", _prepared_digest(context)]
         connection = self._connection()

@@ -108,6 +108,8 @@ def test_local_workers_use_the_installed_library(tmp_path: Path, spark: Submissi
     (command,) = spark.commands
     assert "--master local[*]" in command
     assert "--py-files" not in command
+    # As a text of its own, a run's id that begins with a dash would be no value.
+    assert "--run-id=run-1 " in command
 
 
 def test_the_driver_on_this_machine_keeps_its_temporary_files_to_itself(

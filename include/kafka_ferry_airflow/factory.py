@@ -124,7 +124,8 @@ def mirror_dag(flow: Flow, project: Project) -> DAG:
         doc_md=describe(flow),
         tags=tags_of(flow, "mirror"),
         schedule=timetable_of(flow),
-        start_date=flow.begins,
+        # Before it, a run that a person triggers would have no task.
+        start_date=flow.begins if flow.schedule else None,
         catchup=flow.catchup,
         max_active_runs=1,
         deadline=deadline_of(flow),

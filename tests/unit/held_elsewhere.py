@@ -175,6 +175,7 @@ HELD_BY: Final[dict[str, str]] = {
     "system/pages/test_page.py": f"{AIRFLOW}/page: access app",
     "system/dags/test_params.py": f"{AIRFLOW}/dags: params",
     "system/dags/test_plan_text.py": f"{AIRFLOW}/dags: plan_text",
+    "system/runs/test_airflow_run.py": f"{AIRFLOW}/dags: empty_runs",
     "system/runs/test_preload.py": f"{AIRFLOW}: preload",
     "system/runs/test_process_guard.py": f"{AIRFLOW}: process_guard",
     "system/spark/test_submit.py": f"{AIRFLOW}: operators",

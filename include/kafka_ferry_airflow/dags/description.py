@@ -9,6 +9,8 @@ from typing import Final
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.printable import one_line
 
+TAG: Final = "kafka-ferry"
+"""The tag of all DAGs of flows."""
 _MOST_PATTERNS: Final = 100
 _TICKS: Final = re.compile("`+")
 
@@ -68,7 +70,7 @@ def describe(flow: Flow) -> str:
 
 def tags_of(flow: Flow, kind: str) -> list[str]:
     """The tags of a DAG of ``flow``, by which users find it; ``kind`` is what it does."""
-    return ["kafka-ferry", kind, f"source:{flow.source.alias}", f"target:{flow.target.alias}"]
+    return [TAG, kind, f"source:{flow.source.alias}", f"target:{flow.target.alias}"]
 
 
 def _when(flow: Flow) -> str:

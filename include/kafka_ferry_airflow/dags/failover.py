@@ -218,8 +218,8 @@ def _by_hand(flow: Flow, what: str, text: str) -> DAG:
             naming=flow.replication_policy_class,
         ),
         tags=tags_of(flow, what),
+        # No start date: before it, a run that a person triggers has no task, and succeeds.
         schedule=None,
-        start_date=flow.begins,
         max_active_runs=1,
         is_paused_upon_creation=False,
         auto_register=False,

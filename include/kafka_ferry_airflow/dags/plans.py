@@ -30,7 +30,6 @@ def plan_dag(flow: Flow) -> DAG:
         doc_md=_DOC.format(flow=flow),
         tags=tags_of(flow, "plan"),
         schedule=None,
-        start_date=flow.begins,
         is_paused_upon_creation=False,
         auto_register=False,
     ) as dag:

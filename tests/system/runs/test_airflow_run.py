@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import psutil
@@ -28,6 +29,7 @@ pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 STEPS = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "update_assets", "publish")
 # Airflow and Spark write half of these.
 LONG_LOG = 40
+LONG_AGO = datetime(2025, 12, 31, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -120,12 +122,17 @@ def test_a_cleared_mirror_copies_nothing_twice_and_its_groups_fail_over(
     assert unconfirmed.state == "failed"
     assert f"has to have the mirror's name ({source}->backup)" in unconfirmed.log
     confirmed = {"dry_run": False, "confirm": f"{source}->backup"}
-    over = api.trigger_and_wait(failover, conf=confirmed)
+    # Before the flow's first day too: without tasks it would succeed, and have moved no group.
+    over = api.wait(failover, api.trigger(failover, confirmed, LONG_AGO))
 
     assert over.state == "success", over.log
     assert f"READY {group}" in api.log(failover, over.run_id, "failover")
     _, offset = first_read(pair.backup, group, f"{source}.{topic}")
     assert offset == 7
+
+    # A timetable needs its first day: no task of this run is one.
+    empty = api.wait(dag_id, api.trigger(dag_id, logical_date=LONG_AGO))
+    assert (empty.state, empty.tasks) == ("failed", {})
 
 
 @pytest.mark.long

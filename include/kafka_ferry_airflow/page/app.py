@@ -132,6 +132,11 @@ def _table(
     return {"total": part.total, "rows": [asdict(row) for row in part.rows]}
 
 
+def _release(session: SessionDep) -> None:
+    """Give back the connection to Airflow's database, which has few: a store may let this request wait."""
+    session.commit()
+
+
 def begin(flow: Flow, work: Callable[[FlowViews], _T]) -> Callable[[], _T]:
     """Begin a read of a flow's state; what it returns waits for it, until the deadline of pages."""
     return READS.start(flow.state_path, lambda: work(FlowViews(flow)))
@@ -169,6 +174,7 @@ def _flows(
         for flow in (flows[id_] for id_ in sorted(readable))
         if flow.slug in pools
     ]
+    _release(session)
     rows = []
     # All at once: the page waits for the slowest of the stores, and for none beyond the deadline.
     histories = {id_: begin(flows[id_], FlowViews.history) for id_ in readable}
@@ -204,6 +210,7 @@ def _flow(flow: ReadableFlow, files: Files, session: SessionDep) -> dict[str, An
     dag_id = dag_id_of(flow.slug)
     state = dag_states(session, [dag_id]).get(dag_id)
     pool = _lacking_pools(session, [flow], files).get(flow.slug, "")
+    _release(session)
     return stored(flow, lambda _: details_answer(flow, state, pool))
 
 
@@ -264,6 +271,7 @@ def _history(flow: ReadableFlow) -> dict[str, Any]:
 
 def _runs(flow: ReadableFlow, asked: AskedPart, session: SessionDep) -> dict[str, Any]:
     known = newest_runs(session, dag_id_of(flow.slug), _DAG_RUNS)
+    _release(session)
     rows = stored(flow, lambda _: run_rows(flow, known))
     return _table(rows, asked, RunRow, "run", "kind", "state", "outcome", "headline")
 
@@ -271,10 +279,12 @@ def _runs(flow: ReadableFlow, asked: AskedPart, session: SessionDep) -> dict[str
 def _run(flow: ReadableFlow, run: Name, session: SessionDep) -> dict[str, Any]:
     dag_id = dag_id_of(flow.slug)
     known = dag_run(session, dag_id, run)
+    tasks = tasks_of(session, dag_id, run) if known else ()
+    _release(session)
     view = stored(flow, lambda views: views.run(run))
     if known is None and view is None:
         raise HTTPException(404, f"{flow.name} has no run {run}.")
-    return run_answer(view, known, tasks_of(session, dag_id, run) if known else ())
+    return run_answer(view, known, tasks)
 
 
 def _ranges(flow: ReadableFlow, run: Name, asked: AskedPart) -> dict[str, Any]:

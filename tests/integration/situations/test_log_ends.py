@@ -17,6 +17,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.failover.failover import failover
+from kafka_ferry.runs.repair.findings import Findings
 from kafka_ferry.runs.sync_groups.translate import Translator
 from kafka_ferry.runs.takeover.takeover import Takeover
 from kafka_ferry.runs.verify.verify import read_back
@@ -170,6 +171,35 @@ def test_a_last_record_that_another_client_has_replaced_after_the_plan_is_missed
     gone = f"the last record of {there}-0 before this range is gone, or hidden from consumers"
     with pytest.raises(VerificationFailed, match=gone):
         verified(flow, "run-2")
+
+
+@pytest.mark.long
+def test_a_range_that_was_left_as_it_is_excuses_no_other_record_of_its_partition(own: Pair) -> None:
+    target = own.backup
+    flow = proved(own, "left", more=20)
+    verified(flow, "run-2")
+    (topic,) = flow.topics
+    there = remote(flow, topic)
+    batches = read_batches(target, there)
+    with broker_down(target, orderly=True):
+        write_log(target, there, [it for it in batches if base_offset(it) >= 30])
+    with pytest.raises(VerificationFailed, match=r"30 records copied, 0 on the target"):
+        Run(flow, "run-2").verify(NO_SPARK, everything=True)
+    Findings(flow).leave([f"{topic}-0:0"], "the disk")
+
+    own.produce(topic, keyed("third", 20))
+    plan = plan_now(flow, "run-3")
+    cut_all(target, {there: (31, 25)}, own.unique("other"))
+
+    assert failures(copy_planned(flow, plan)) == []
+    gone = f"the last record of {there}-0 before this range is gone, or hidden from consumers"
+    with pytest.raises(VerificationFailed, match=gone):
+        verified(flow, "run-3")
+    # Whoever leaves that range too has looked at it.
+    with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
+        Run(flow, "run-3").verify(NO_SPARK, everything=True)
+    Findings(flow).leave([f"{topic}-0:30"], "the disk")
+    verified(flow, "run-3")
 
 
 @pytest.mark.long

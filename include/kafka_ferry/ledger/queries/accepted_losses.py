@@ -14,7 +14,10 @@ from kafka_ferry.ledger.rows import LedgerRange
 from kafka_ferry.plan.backfill.windows import Span, merge_spans, uncovered
 
 if TYPE_CHECKING:
+    from kafka_ferry.ledger.copied_range import CopiedRange
+    from kafka_ferry.ledger.record import AcceptedRange
     from kafka_ferry.ledger.table import LedgerTable
+    from kafka_ferry.model.ranges import TopicPartition
 
 
 class AcceptedLoss(NamedTuple):
@@ -58,6 +61,30 @@ def accepted_losses(ledger: LedgerTable, *, lasting: bool = False) -> Iterator[A
             again = (it for span in spans_beside(ledger, entry) for it in span.segments)
             places = _without(places, merge_spans((it[0], it[0] + it[2]) for it in again))
         yield AcceptedLoss(entry, tuple(places), known.reason)
+
+
+def ends_left(ledger: LedgerTable) -> frozenset[tuple[TopicPartition, int]]:
+    """The *target* offsets after ranges that lack their last record, as people have accepted.
+
+    Of a range whose missing records are not all named, the last one may be among them.
+
+    Args:
+        ledger: the flow's ledger, projected.
+    """
+    accepted = accepted_ranges(ledger)
+    offsets = sorted({offset for offset, *_ in accepted})
+    ranges = chain.from_iterable(ledger.ranges_within(at, at + 1) for at in offsets)
+    return frozenset(
+        (entry.target, entry.copied.target_end)
+        for entry in ranges
+        if (known := accepted.get(entry.key)) and _lacks_end(entry.copied, known)
+    )
+
+
+def _lacks_end(copied: CopiedRange, accepted: AcceptedRange) -> bool:
+    if accepted.missing_from(0) < copied.records - accepted.records:
+        return True
+    return bool(accepted.missing) and accepted.missing[-1][1] >= copied.target_end
 
 
 def _places(segments: Iterable[Segment], missing: Sequence[Span]) -> Iterator[Segment]:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.ledger import LedgerTable
-from kafka_ferry.ledger.queries.accepted_losses import accepted_losses
+from kafka_ferry.ledger.queries.accepted_losses import ends_left
 from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.plan.topics.provenance import same_topic
@@ -144,10 +144,17 @@ class LostCopies(NamedTuple):
     Attributes:
         truncated: the *target* partitions that no longer have their last record.
         gone: those whose topic was deleted or recreated.
+        accepted: those of ``truncated`` whose last record a person has accepted as missing.
     """
 
     truncated: frozenset[TopicPartition]
     gone: frozenset[TopicPartition]
+    accepted: frozenset[TopicPartition] = frozenset()
+
+    @property
+    def unaccepted(self) -> frozenset[TopicPartition]:
+        """All but those whose last record is missing by a person's word."""
+        return self.gone | (self.truncated - self.accepted)
 
 
 def lost_copies(
@@ -176,7 +183,13 @@ def lost_copies(
         for tp, topic_id in copies
         if tp.topic in deleted or not same_topic(topic_id, ids.get(tp.topic, ""))
     )
-    return LostCopies(lost_ends(flow, target, ledger, topics.values()), gone)
+    truncated = lost_ends(flow, target, ledger, topics.values())
+    known_ends = ends_left(ledger) if truncated else frozenset()
+    ends = ledger.target_ends(topics.values()) if known_ends else {}
+    accepted = frozenset(
+        tp for tp in truncated & ends.keys() if (tp, ends[tp].offset) in known_ends
+    )
+    return LostCopies(truncated, gone, accepted)
 
 
 def kept_copies(ledger: LedgerTable) -> set[tuple[TopicPartition, str]]:
@@ -199,5 +212,4 @@ def topics_with_losses(
     """
     copies = {copy for copy in kept_copies(ledger) if copy[0].topic in remote_topics}
     lost = lost_copies(flow, ClusterControl(flow.target), ledger, copies)
-    accepted = {loss.entry.target for loss in accepted_losses(ledger)}
-    return frozenset(tp.topic for tp in lost.gone | (lost.truncated - accepted))
+    return frozenset(tp.topic for tp in lost.unaccepted)

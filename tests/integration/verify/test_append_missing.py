@@ -14,6 +14,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.groups.routes import routes
+from kafka_ferry.ledger.proofs import accepted_ranges
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.runs import Run
@@ -147,8 +148,11 @@ def test_what_was_lost_is_appended_once_and_proved_and_each_map_knows_it(
             this.append(this.proposal(TopicPartition(topic, 0), 20), "the disk")
     done = told("run-1", 20) + told("run-3", 20) + told("run-2", 20)
     assert values(target, name) == done
-    finished = ferry(*repair, "--append", f"{topic}-0:20", "--reason", "the disk", "--yes")
-    assert (finished.returncode, "An earlier repair has appended" in finished.stdout) == (0, True)
+    both = ("--append", f"{kept}-0:20", "--append", f"{topic}-0:20")
+    finished = ferry(*repair, *both, "--reason", "the disk", "--yes")
+    assert (finished.returncode, "An earlier repair has appended" in finished.stdout) == (1, True)
+    assert f"{kept}-0:20: {remote(flow, kept)} keeps the source's offsets" in finished.stderr
+    assert len(accepted_ranges(ledger_of(flow))) == 1, "the refused one stops no other"
     assert late.append(proposed_late, "the disk, too").records == 0
     assert values(target, name) == done
     refused = ferry(*repair, "--append", f"{topic}-0:20", "--reason", "again", "--yes")

@@ -25,6 +25,7 @@ from kafka_ferry.cli.repair_options import (
     YesOption,
 )
 from kafka_ferry.cli.terminal import out, show_json
+from kafka_ferry.errors import FerryError
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -194,7 +195,8 @@ def _append(flow: Flow, names: list[str], reason: str, *, yes: bool, as_json: bo
         proposal = appender.proposal(source, offset)
         if not as_json:
             _show_proposal(proposal)
-        done = appender.append(proposal, reason) if yes else None
+        # One that is refused, as what an interrupted command has appended already, stops none of the others.
+        done = appender.append(proposal, reason) if yes and not proposal.refusal else None
         decided = decided and done is not None
         if done and not as_json:
             at = f" at the offsets {done.start} to {done.end - 1}" if done.records else ""
@@ -212,6 +214,9 @@ def _append(flow: Flow, names: list[str], reason: str, *, yes: bool, as_json: bo
         )
     if as_json:
         show_json([entries], several=False)
+    if refused := [entry for entry in entries if yes and entry["refusal"]]:
+        why = "; ".join(f"{entry['name']}: {entry['refusal']}" for entry in refused)
+        raise FerryError(f"Not everything can be appended: {why}")
     if not decided:
         raise typer.Exit(DAMAGED)
 

@@ -113,10 +113,16 @@ def gap(start: int, end: int, leader_epoch: int = -1) -> ConvertedBatch:
     return ConvertedBatch(start, end, absent=absent, leader_epoch=leader_epoch)
 
 
-def lost_batch(start: int, end: int) -> ConvertedBatch:
-    """The converted batch for offsets that the source deleted before they were copied: its log starts after them."""
+def lost_batch(start: int, end: int, leader_epoch: int = OLDEST_EPOCH) -> ConvertedBatch:
+    """The converted batch for offsets that the source has lost before they were copied.
+
+    Args:
+        start: the first of them.
+        end: the offset after the last one.
+        leader_epoch: of the batch that follows, where the log does not start after them.
+    """
     absent = (Absent(start, end, Reason.LOST),)
-    return ConvertedBatch(start, end, absent=absent, leader_epoch=OLDEST_EPOCH)
+    return ConvertedBatch(start, end, absent=absent, leader_epoch=leader_epoch)
 
 
 def left_out(absent: Absent) -> ConvertedBatch:

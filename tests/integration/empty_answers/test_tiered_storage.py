@@ -16,13 +16,15 @@ from kafka_ferry.wire import borrow
 from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.scan import committed_values
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.brokers.tiered import TieredBroker, local_start, tiered_topic
+from tests.support.brokers.empty_answers import empty_answers
+from tests.support.brokers.tiered import TieredBroker, local_start, tiered_lots, tiered_topic
 from tests.support.records.builders import Record, create_topic, produce
 from tests.support.runs.flows import (
     assert_same,
     copy_now,
     copy_planned,
     failures,
+    ledger_rows,
     make_flow,
     plan_now,
     remote,
@@ -120,3 +122,36 @@ def test_plan_and_lag_say_how_much_is_read_from_remote_storage(
     assert remote_by_topic[topic] in counts
     assert failures(copy_planned(flow, plan)) == []
     assert {row.topic: row.remote for row in lag(flow)} == {topic: 0, plain: 0}
+
+
+def test_a_segment_that_remote_storage_has_only_in_part_is_waited_for_and_no_gap(
+    tiered: TieredBroker, backup: KafkaCluster, folder: Path, unique: Unique
+) -> None:
+    """The broker passes over what it cannot read, and answers with what follows."""
+    topic = unique("short")
+    segments = tiered_lots(tiered, topic)
+    log = segments[len(segments) // 2]
+    whole = log.read_bytes()
+    log.write_bytes(whole[: len(whole) // 2])
+    flows = {
+        policy: make_flow(
+            *(folder.with_name(f"{folder.name}-{policy}"), tiered, backup, [topic]),
+            partition_wait_ms=500,
+            on_source_truncation=policy,
+        )
+        for policy in ("fail", "continue")
+    }
+    strict = flows["fail"]
+    # Each answer is empty at first: then another request asks what follows.
+    with empty_answers(topic, lambda number: number % 3 == 0):
+        (outcome,) = copy_planned(strict, plan_now(strict))
+    assert outcome.failure
+    assert outcome.failure.transient
+    assert "remote storage gives nothing of the offsets" in outcome.failure.message
+    assert failures(copy_now(flows["continue"])) == []
+    (lost,) = [row["lost"] for row in ledger_rows(flows["continue"]) if row["lost"]]
+    assert [span["start"] for span in lost] == [outcome.failure.offset]
+
+    log.write_bytes(whole)
+    assert failures(copy_now(strict, "run-2")) == []
+    assert_same(tiered, topic, backup, remote(strict, topic))

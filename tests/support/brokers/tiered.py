@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,8 @@ from tests.support.waiting import wait_until
 _STORAGE = "FolderStorage"
 # What a broker waits for remote storage, instead of 500 ms.
 _MAX_WAIT_MS = 200
+# After so long, the next record begins another segment.
+_SEGMENT_S = 0.05
 
 
 class TieredBroker(Broker):
@@ -45,6 +48,10 @@ class TieredBroker(Broker):
     @property
     def _class_folders(self) -> tuple[Path, ...]:
         return (compiled(_STORAGE, KAFKA),)
+
+    def remote_logs(self) -> set[Path]:
+        """The files of all segments' records in remote storage."""
+        return set(self._remote.glob("*/log"))
 
     @contextmanager
     def slow(self) -> Iterator[None]:
@@ -80,7 +87,7 @@ def tiered_topic(broker: Broker, topic: str, records: list[Record]) -> int:
         topic,
         remote_storage_enable="true",
         local_retention_ms="1",
-        segment_ms="50",
+        segment_ms=str(round(_SEGMENT_S * 1000)),
     )
     produce(broker.bootstrap, topic, records[:-1])
 
@@ -91,6 +98,19 @@ def tiered_topic(broker: Broker, topic: str, records: list[Record]) -> int:
     produce(broker.bootstrap, topic, records[-1:])
     wait_until(is_remote, 60)
     return local_start(broker, topic)
+
+
+def tiered_lots(broker: TieredBroker, topic: str, lots: int = 3) -> list[Path]:
+    """A topic of one partition with so many lots of records in remote storage alone; their segments' files there."""
+    before = broker.remote_logs()
+    records = [Record(b"%d" % number, b"x" * 100) for number in range(100)]
+    start = tiered_topic(broker, topic, records)
+    for _ in range(lots):
+        produce(broker.bootstrap, topic, records)
+        time.sleep(2 * _SEGMENT_S)
+    produce(broker.bootstrap, topic, records[-1:])
+    wait_until(lambda: local_start(broker, topic) >= start + lots * len(records), 60)
+    return sorted(broker.remote_logs() - before, key=lambda log: log.stat().st_mtime)
 
 
 def local_start(broker: Broker, topic: str) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from kafka_ferry.batches import ConvertedBatch, gap, lost_batch
+from kafka_ferry.batches import ConvertedBatch, MalformedBatch, gap, lost_batch
 from kafka_ferry.batches.epochs import EpochEnd, branch_end
+from kafka_ferry.batches.record_format.split import first_past
 from kafka_ferry.copy.source.cursor import Cursor, Cursors, ReadRules
 from kafka_ferry.copy.source.fetch_pipeline import SentFetch
 from kafka_ferry.copy.source.read_replicas import ReadReplicas
@@ -18,7 +19,7 @@ from kafka_ferry.wire.error_codes import (
     is_transient_read,
     read_fault,
 )
-from kafka_ferry.wire.partitions.absence import next_batch, silence
+from kafka_ferry.wire.partitions.absence import NextBatch, next_batch, silence
 from kafka_ferry.wire.partitions.epochs import epoch_ends_on
 from kafka_ferry.wire.partitions.lookahead import fates_after
 
@@ -82,6 +83,8 @@ class FetchAnswers:
                 self._cursors.try_again([cursor], why)
             return [], ""
         node, topic_id = sent.fetch.node, cursor.range.topic_id
+        if following := self._after_hole(cursor, fetched, node):
+            return self._judge_hole(cursor, following, node), ""
         look_ahead = partial(fates_after, self._aside, node, source, topic_id=topic_id)
         batches, malformed = cursor.convert(fetched, self._rules, room, look_ahead)
         if why := cursor.newer_branch(batches):
@@ -105,12 +108,47 @@ class FetchAnswers:
         elif (
             following := next_batch(self._aside, node, source, cursor.at, cursor.expected)
         ).start > cursor.at:
+            if self._remote_reads.has_next(cursor, node):
+                return self._judge_hole(cursor, following, node)
             end = min(following.start, cursor.range.end)
             return [gap(cursor.at, end, following.leader_epoch)]
         else:
             wait_s = self._remote_reads.wait_s(cursor, node)
             why = silence(source, cursor.at, fetched.end, cursor.remote_to)
             self._cursors.try_again([cursor], why, wait_s)
+        return []
+
+    def _after_hole(self, cursor: Cursor, fetched: Fetched, node: int) -> NextBatch | None:
+        """The batch that an answer begins with, if remote storage alone has what lies between the cursor and it."""
+        try:
+            batch = first_past(fetched.records, cursor.at)
+        except MalformedBatch:
+            return None
+        if batch is None or batch.header.base_offset <= cursor.at:
+            return None
+        following = NextBatch(batch.header.base_offset, batch.header.leader_epoch)
+        return following if self._remote_reads.has_next(cursor, node) else None
+
+    def _judge_hole(self, cursor: Cursor, following: NextBatch, node: int) -> list[ConvertedBatch]:
+        """Handle offsets that remote storage gives nothing of, before a batch: most often it must be asked again.
+
+        A broker passes over a segment that is missing there or not whole, so that the batch proves no absence. Nor has
+        a cleaner taken them: a topic that is compacted is never tiered.
+        """
+        source, end = cursor.range.source, min(following.start, cursor.range.end)
+        if self._replicas.leave(source):
+            return []
+        if self._rules.skip_lost and (
+            cursor.skips_holes or self._remote_reads.is_over(cursor, node)
+        ):
+            cursor.skips_holes = True
+            return [lost_batch(cursor.at, end, following.leader_epoch)]
+        why = (
+            f"the source's remote storage gives nothing of the offsets [{cursor.at}, {end}), and has what follows: is "
+            "a segment missing there, or not whole? The next run goes on there. With on.source.truncation=continue "
+            "they count as lost"
+        )
+        self._cursors.try_again([cursor], why, self._remote_reads.wait_s(cursor, node))
         return []
 
     def _judge_out_of_range(self, cursor: Cursor, node: int) -> list[ConvertedBatch]:

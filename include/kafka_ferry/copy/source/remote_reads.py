@@ -6,10 +6,11 @@ import time
 from collections import defaultdict
 
 from kafka_ferry.copy.source.cursor import Cursor
+from kafka_ferry.errors import FerryError
 from kafka_ferry.retry import is_over
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.absence import REMOTE_PATIENCE
-from kafka_ferry.wire.partitions.list_offsets import local_starts
+from kafka_ferry.wire.partitions.list_offsets import EARLIEST_LOCAL, local_starts, log_offsets
 
 
 class RemoteReads:
@@ -51,3 +52,25 @@ class RemoteReads:
         if cursor.remote_to <= cursor.at:
             return self._wait_s
         return max(0.0, self._recovered_at[node] - since) + REMOTE_PATIENCE * self._wait_s
+
+    def has_next(self, cursor: Cursor, node: int) -> bool:
+        """Whether only remote storage has what comes next, by its broker, which is asked once of each cursor.
+
+        Raises:
+            FerryError: if the broker does not say for now; one that never does has no remote storage.
+        """
+        source = cursor.range.source
+        if not cursor.is_remote_known:
+            try:
+                starts = log_offsets(self._aside, {source: node}, (EARLIEST_LOCAL,))
+                (cursor.remote_to,) = starts[source]
+            except FerryError as error:
+                if error.transient:
+                    raise
+            cursor.is_remote_known = True
+        return cursor.remote_to > cursor.at
+
+    def is_over(self, cursor: Cursor, node: int) -> bool:
+        """Whether a partition has had no answer for as long as it may."""
+        failed_s = time.monotonic() - cursor.failing_since if cursor.transient_failures else 0.0
+        return is_over(failed_s, self.wait_s(cursor, node))

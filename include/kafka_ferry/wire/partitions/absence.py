@@ -60,7 +60,8 @@ class LogAnswers:
 
     **An absence is proved.** An offset of a log has no record only if
 
-    A. a batch after it was read, in an answer for that offset or one before it: brokers leave none out;
+    A. a batch after it was read, in an answer for that offset or one before it: brokers leave none out, but of
+       remote storage what that has only in part (``FetchAnswers``, which copies);
     B. or the log's start, by the broker's word, is past it;
     C. or a batch that was read covers it: a marker, or what compaction has left of a batch.
 

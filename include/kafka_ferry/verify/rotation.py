@@ -16,7 +16,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+# As far ahead as brokers take records by default (message.timestamp.after.max.ms).
+_MOST_AHEAD_MS: Final = 3_600_000
 
 
 class ProvedEntry(NamedTuple):
@@ -38,16 +41,22 @@ def due_again(
 ) -> list[ProvedEntry]:
     """The entries to be read back now, those with the oldest proofs first.
 
+    A proof of a time that is to come was dated by a wrong clock: when it was made is not known, and it is due.
+
     Args:
         entries: all entries that are proved, in any order.
         now: the time, in milliseconds since 1970.
         within_ms: the time within which each entry is read again.
         pause_ms: the time until the next run; an entry that is due by then is due now.
     """
-    oldest_first = sorted(entries, key=lambda entry: (entry.proved_at, entry.ledger_offset))
+
+    def proved_at(entry: ProvedEntry) -> int:
+        return entry.proved_at if entry.proved_at <= now + _MOST_AHEAD_MS else 0
+
+    oldest_first = sorted(entries, key=lambda entry: (proved_at(entry), entry.ledger_offset))
     pace = sum(entry.bytes for entry in entries) / within_ms
     ends = list(accumulate(entry.bytes for entry in oldest_first))
-    left = [max(0, entry.proved_at + within_ms - now - pause_ms) for entry in oldest_first]
+    left = [max(0, proved_at(entry) + within_ms - now - pause_ms) for entry in oldest_first]
     needed = max((end - pace * ms for end, ms in zip(ends, left, strict=True)), default=0.0)
     # Rounding makes up less than a byte.
     by_pace = bisect_right(ends, needed + 1) if needed > 0 else 0

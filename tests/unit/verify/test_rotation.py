@@ -40,6 +40,8 @@ def due(entries: list[ProvedEntry], *, within_d: float = 30, pause_d: float = 0)
         (proved(1, 2, 20, *[15] * 3), 1, [2]),
         # What expired on the target, or holds no bytes, costs nothing.
         (proved(40, 1, size=0), 0, [0]),
+        # Dated by a clock that was a year ahead; one that is minutes ahead is no wrong one.
+        (proved(-365, -0.01, 1), 0, [0]),
         # A run after a long rest reads all that is late at once.
         (proved(*[90] * 5), 1, [0, 1, 2, 3, 4]),
     ],

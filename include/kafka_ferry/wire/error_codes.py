@@ -68,6 +68,8 @@ _NO_NAME: Final = "UNKNOWN"
 # What to do where the request itself gives no other advice.
 _ADVICE: Final = {
     MESSAGE_TOO_LARGE: "Raise max.message.bytes of the topic, or message.max.bytes of its brokers.",
+    INVALID_TIMESTAMP: "Its time is further from that of the broker than message.timestamp.before.max.ms or "
+    "message.timestamp.after.max.ms of the topic allow: compare the clocks of this machine and of the brokers.",
     INVALID_PRODUCER_ID_MAPPING: "The brokers no longer know this producer: have they lost __transaction_state? What "
     "was committed stays; start the run again.",
 }

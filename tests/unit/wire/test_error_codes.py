@@ -117,7 +117,7 @@ def test_anything_else_is_final(code: int, name: str) -> None:
     error = fault(code, "Reading orders-0")
     assert isinstance(error, BrokerError)
     assert (error.code, error.name, error.transient) == (code, name, False)
-    assert bool(error.advice) == (code in {10, 49})
+    assert bool(error.advice) == (code in {10, 32, 49})
 
 
 def test_no_error_is_transient_but_those_in_the_table() -> None:
@@ -139,7 +139,8 @@ def test_a_code_that_is_not_known_yet_is_final_and_keeps_its_number(code: int) -
 
 
 @pytest.mark.parametrize(
-    ("code", "advice"), [(10, "max.message.bytes"), (49, "start the run again")]
+    ("code", "advice"),
+    [(10, "max.message.bytes"), (32, "compare the clocks"), (49, "start the run again")],
 )
 def test_what_a_person_can_do_about_a_refusal_is_said_wherever_it_comes_up(
     code: int, advice: str

@@ -48,9 +48,9 @@ DEFECTS: Final = (
     Defect(
         "an empty answer ends the reading of a log",
         "wire/partitions/absence.py",
-        "if fetched.is_at_end(offset) or has_batch(fetched, offset):",
+        "if not following and (fetched.is_at_end(offset) or has_batch(fetched, offset)):",
         "if not fetched.records:\n                return LogAnswer(fetched, max(offset, fetched.end))\n            "
-        "if has_batch(fetched, offset):",
+        "if not following and has_batch(fetched, offset):",
         "empty remote read",
     ),
     Defect(

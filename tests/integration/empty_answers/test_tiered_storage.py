@@ -147,7 +147,14 @@ def test_a_segment_that_remote_storage_has_only_in_part_is_waited_for_and_no_gap
         (outcome,) = copy_planned(strict, plan_now(strict))
     assert outcome.failure
     assert outcome.failure.transient
-    assert "remote storage gives nothing of the offsets" in outcome.failure.message
+    gives_nothing = "remote storage gives nothing of the offsets"
+    assert gives_nothing in outcome.failure.message
+    with (
+        borrow("tiered", {"bootstrap_servers": [tiered.bootstrap]}) as cluster,
+        retry_for(0.5),
+        pytest.raises(Unanswered, match=gives_nothing),
+    ):
+        list(committed_values(cluster, TopicPartition(topic, 0), 0))
     assert failures(copy_now(flows["continue"])) == []
     (lost,) = [row["lost"] for row in ledger_rows(flows["continue"]) if row["lost"]]
     assert [span["start"] for span in lost] == [outcome.failure.offset]

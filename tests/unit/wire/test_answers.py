@@ -283,7 +283,7 @@ def test_a_marker_that_is_none_is_named_with_its_partition(broker: ScriptedBroke
     with pytest.raises(CorruptBatch, match="orders-1 on primary holds a batch at offset 5"):
         calling(
             broker,
-            lambda cluster, _: list(committed_batches(cluster, log, 0)),
+            lambda cluster, _: list(committed_batches(cluster, log, 5)),
             {FETCH_12: with_records(marker)},
         )
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from kafka_ferry.batches import ConvertedBatch, MalformedBatch, gap, lost_batch
+from kafka_ferry.batches import ConvertedBatch, gap, lost_batch
 from kafka_ferry.batches.epochs import EpochEnd, branch_end
-from kafka_ferry.batches.record_format.split import first_past
 from kafka_ferry.copy.source.cursor import Cursor, Cursors, ReadRules
 from kafka_ferry.copy.source.fetch_pipeline import SentFetch
 from kafka_ferry.copy.source.read_replicas import ReadReplicas
@@ -19,7 +18,13 @@ from kafka_ferry.wire.error_codes import (
     is_transient_read,
     read_fault,
 )
-from kafka_ferry.wire.partitions.absence import NextBatch, next_batch, silence
+from kafka_ferry.wire.partitions.absence import (
+    NextBatch,
+    batch_after_gap,
+    hole,
+    next_batch,
+    silence,
+)
 from kafka_ferry.wire.partitions.epochs import epoch_ends_on
 from kafka_ferry.wire.partitions.lookahead import fates_after
 
@@ -120,14 +125,8 @@ class FetchAnswers:
 
     def _after_hole(self, cursor: Cursor, fetched: Fetched, node: int) -> NextBatch | None:
         """The batch that an answer begins with, if remote storage alone has what lies between the cursor and it."""
-        try:
-            batch = first_past(fetched.records, cursor.at)
-        except MalformedBatch:
-            return None
-        if batch is None or batch.header.base_offset <= cursor.at:
-            return None
-        following = NextBatch(batch.header.base_offset, batch.header.leader_epoch)
-        return following if self._remote_reads.has_next(cursor, node) else None
+        following = batch_after_gap(fetched, cursor.at)
+        return following if following and self._remote_reads.has_next(cursor, node) else None
 
     def _judge_hole(self, cursor: Cursor, following: NextBatch, node: int) -> list[ConvertedBatch]:
         """Handle offsets that remote storage gives nothing of, before a batch: most often it must be asked again.
@@ -144,9 +143,8 @@ class FetchAnswers:
             cursor.skips_holes = True
             return [lost_batch(cursor.at, end, following.leader_epoch)]
         why = (
-            f"the source's remote storage gives nothing of the offsets [{cursor.at}, {end}), and has what follows: is "
-            "a segment missing there, or not whole? The next run goes on there. With on.source.truncation=continue "
-            "they count as lost"
+            f"the source's log: {hole(cursor.at, end)} The next run goes on there. With "
+            "on.source.truncation=continue they count as lost"
         )
         self._cursors.try_again([cursor], why, self._remote_reads.wait_s(cursor, node))
         return []

@@ -6,11 +6,10 @@ import time
 from collections import defaultdict
 
 from kafka_ferry.copy.source.cursor import Cursor
-from kafka_ferry.errors import FerryError
 from kafka_ferry.retry import is_over
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.partitions.absence import REMOTE_PATIENCE
-from kafka_ferry.wire.partitions.list_offsets import EARLIEST_LOCAL, local_starts, log_offsets
+from kafka_ferry.wire.partitions.absence import REMOTE_PATIENCE, local_start
+from kafka_ferry.wire.partitions.list_offsets import local_starts
 
 
 class RemoteReads:
@@ -57,16 +56,10 @@ class RemoteReads:
         """Whether only remote storage has what comes next, by its broker, which is asked once of each cursor.
 
         Raises:
-            FerryError: if the broker does not say for now; one that never does has no remote storage.
+            FerryError: if the broker does not say for now.
         """
-        source = cursor.range.source
         if not cursor.is_remote_known:
-            try:
-                starts = log_offsets(self._aside, {source: node}, (EARLIEST_LOCAL,))
-                (cursor.remote_to,) = starts[source]
-            except FerryError as error:
-                if error.transient:
-                    raise
+            cursor.remote_to = local_start(self._aside, node, cursor.range.source)
             cursor.is_remote_known = True
         return cursor.remote_to > cursor.at
 

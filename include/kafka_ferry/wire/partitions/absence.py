@@ -13,7 +13,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import RETRY_S, at_most
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.partitions.fetch import ANY, Expected, Fetched, batch_past, fetch_one
-from kafka_ferry.wire.partitions.list_offsets import local_starts
+from kafka_ferry.wire.partitions.list_offsets import EARLIEST_LOCAL, local_starts, log_offsets
 
 REMOTE_WAIT_MS: Final = 5_000
 """How long a broker may wait for remote storage, once it has given nothing; before Kafka 3.8 it heeds that."""
@@ -60,8 +60,8 @@ class LogAnswers:
 
     **An absence is proved.** An offset of a log has no record only if
 
-    A. a batch after it was read, in an answer for that offset or one before it: brokers leave none out, but of
-       remote storage what that has only in part (``FetchAnswers``, which copies);
+    A. a batch after it was read, in an answer for that offset or one before it, and the broker has the offset on its
+       own disk: of that it leaves none out, but it passes over a segment that remote storage lacks, or has in part;
     B. or the log's start, by the broker's word, is past it;
     C. or a batch that was read covers it: a marker, or what compaction has left of a batch.
 
@@ -92,6 +92,7 @@ class LogAnswers:
     ) -> None:
         self._cluster, self._node, self._partition, self._ask = cluster, node, partition, ask
         self._expected = expected
+        self._local_start: int | None = None
 
     def at(self, offset: int) -> LogAnswer:
         """The answer from ``offset`` on.
@@ -105,22 +106,75 @@ class LogAnswers:
         pause_s, wait_ms, remote_to = _FIRST_PAUSE_S, 0, 0
         while True:
             fetched = self._ask(offset, wait_ms)
-            if fetched.is_at_end(offset) or has_batch(fetched, offset):
+            following = batch_after_gap(fetched, offset)
+            if not following and (fetched.is_at_end(offset) or has_batch(fetched, offset)):
                 return LogAnswer(fetched, offset)
-            empty_to = next_batch(
-                self._cluster, self._node, self._partition, offset, self._expected
-            ).start
-            if empty_to > offset and fetched.end > offset:
-                return LogAnswer(fetched, min(empty_to, fetched.end))
+            if following:
+                known_to = offset
+                is_gap = True
+            else:
+                following = next_batch(
+                    self._cluster, self._node, self._partition, offset, self._expected
+                )
+                known_to = min(following.start, fetched.end)
+                is_gap = known_to > offset
+            if is_gap and not self._is_remote(offset):
+                return LogAnswer(fetched, known_to)
             waited_s = time.monotonic() - began
             if waited_s > patience_s and remote_to <= offset:
                 nodes = {self._partition: self._node}
                 remote_to = local_starts(self._cluster, nodes).get(self._partition, 0)
             if waited_s > patience_s * (REMOTE_PATIENCE if remote_to > offset else 1):
                 why = silence(self._partition, offset, fetched.end, remote_to)
+                if following.start > offset:
+                    why = f"{self._partition}: {hole(offset, following.start)}"
                 raise Unanswered(f"{self._cluster.alias}: {why}")
             time.sleep(pause_s)
             pause_s, wait_ms = min(2 * pause_s, _LONGEST_PAUSE_S), REMOTE_WAIT_MS
+
+    def _is_remote(self, offset: int) -> bool:
+        """Whether only remote storage has an offset, by the broker, which is asked once."""
+        if self._local_start is None:
+            self._local_start = local_start(self._cluster, self._node, self._partition)
+        return offset < self._local_start
+
+
+def local_start(cluster: WireCluster, node: int, partition: TopicPartition) -> int:
+    """The first offset that a log has on its broker's own disk; 0 where the broker never says.
+
+    Args:
+        cluster: the cluster, with no request on its way to ``node``.
+        node: the broker that leads the partition.
+        partition: the partition.
+
+    Raises:
+        FerryError: if the broker does not say for now.
+    """
+    try:
+        return log_offsets(cluster, {partition: node}, (EARLIEST_LOCAL,))[partition][0]
+    except FerryError as error:
+        if error.transient:
+            raise
+        return 0
+
+
+def batch_after_gap(fetched: Fetched, offset: int) -> NextBatch | None:
+    """The first batch of an answer past ``offset``, where that is not in it; None where there is none."""
+    try:
+        batch = first_past(fetched.records, offset)
+    except MalformedBatch:
+        return None
+    if batch is None or batch.header.base_offset <= offset:
+        return None
+    return NextBatch(batch.header.base_offset, batch.header.leader_epoch)
+
+
+def hole(offset: int, end: int) -> str:
+    """The words about offsets that remote storage gives nothing of, although it has a batch after them."""
+    return (
+        f"its remote storage gives nothing of the offsets [{offset}, {end}), and has what follows: is a segment "
+        "missing there, or not whole?"
+    )
 
 
 def has_batch(fetched: Fetched, offset: int) -> bool:

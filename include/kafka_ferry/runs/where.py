@@ -245,7 +245,12 @@ def _as_read(
         batch, is_aborted = retry(
             lambda: batch_and_fate_at(cluster, partition_log(cluster, one.target), at)
         )
-    is_ours = batch and not is_aborted and (not writers or batch.header.producer_id in writers)
+    # A marker of the flow's own may have taken the place of a record that the log has lost.
+    is_ours = (
+        batch
+        and not (is_aborted or batch.header.is_control)
+        and (not writers or batch.header.producer_id in writers)
+    )
     topic_id = topics[one.target.topic].topic_id
     is_ours = is_ours and not is_written_over(
         context.ledger, one.target, topic_id, at, ledger_offset

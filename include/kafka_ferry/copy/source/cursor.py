@@ -99,7 +99,7 @@ class Cursor:
         reach: how far answers about it reach.
         log_end: the furthest end that its log is known to have had.
         remote_to: where its log begins on its broker's own disk, if that was asked; else 0.
-        is_remote_known: whether that was asked at the first offsets that the log seems to lack.
+        remote_asked_at: when that was asked last, because the log seemed to lack offsets.
         skips_holes: whether what remote storage does not give is taken for lost, since it was waited for once.
     """
 
@@ -118,7 +118,7 @@ class Cursor:
     reach: Reach = field(default_factory=Reach)
     log_end: int = 0
     remote_to: int = 0
-    is_remote_known: bool = False
+    remote_asked_at: float = -math.inf
     skips_holes: bool = False
 
     @property

@@ -8,8 +8,8 @@ from collections import defaultdict
 from kafka_ferry.copy.source.cursor import Cursor
 from kafka_ferry.retry import is_over
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.partitions.absence import REMOTE_PATIENCE, local_start
-from kafka_ferry.wire.partitions.list_offsets import local_starts
+from kafka_ferry.wire.partitions.absence import LOCAL_FOR_S, REMOTE_PATIENCE
+from kafka_ferry.wire.partitions.list_offsets import local_start, local_starts
 
 
 class RemoteReads:
@@ -53,14 +53,15 @@ class RemoteReads:
         return max(0.0, self._recovered_at[node] - since) + REMOTE_PATIENCE * self._wait_s
 
     def has_next(self, cursor: Cursor, node: int) -> bool:
-        """Whether only remote storage has what comes next, by its broker, which is asked once of each cursor.
+        """Whether only remote storage has what comes next, by its broker, which is asked now and then.
 
         Raises:
             FerryError: if the broker does not say for now.
         """
-        if not cursor.is_remote_known:
+        now = time.monotonic()
+        if cursor.remote_to <= cursor.at and now - cursor.remote_asked_at >= LOCAL_FOR_S:
             cursor.remote_to = local_start(self._aside, node, cursor.range.source)
-            cursor.is_remote_known = True
+            cursor.remote_asked_at = now
         return cursor.remote_to > cursor.at
 
     def is_over(self, cursor: Cursor, node: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -13,8 +14,10 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import RETRY_S, at_most
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.partitions.fetch import ANY, Expected, Fetched, batch_past, fetch_one
-from kafka_ferry.wire.partitions.list_offsets import EARLIEST_LOCAL, local_starts, log_offsets
+from kafka_ferry.wire.partitions.list_offsets import local_start, local_starts
 
+LOCAL_FOR_S: Final = 1.0
+"""So long a broker's word counts that it has an offset on its own disk: a compacted log has many gaps."""
 REMOTE_WAIT_MS: Final = 5_000
 """How long a broker may wait for remote storage, once it has given nothing; before Kafka 3.8 it heeds that."""
 REMOTE_PATIENCE: Final = 5
@@ -92,7 +95,7 @@ class LogAnswers:
     ) -> None:
         self._cluster, self._node, self._partition, self._ask = cluster, node, partition, ask
         self._expected = expected
-        self._local_start: int | None = None
+        self._local_start, self._asked_at = 0, -math.inf
 
     def at(self, offset: int) -> LogAnswer:
         """The answer from ``offset`` on.
@@ -109,16 +112,14 @@ class LogAnswers:
             following = batch_after_gap(fetched, offset)
             if not following and (fetched.is_at_end(offset) or has_batch(fetched, offset)):
                 return LogAnswer(fetched, offset)
-            if following:
-                known_to = offset
-                is_gap = True
-            else:
+            has_gap, known_to = following is not None, offset
+            if not following:
                 following = next_batch(
                     self._cluster, self._node, self._partition, offset, self._expected
                 )
                 known_to = min(following.start, fetched.end)
-                is_gap = known_to > offset
-            if is_gap and not self._is_remote(offset):
+                has_gap = known_to > offset
+            if has_gap and not self._is_remote(offset):
                 return LogAnswer(fetched, known_to)
             waited_s = time.monotonic() - began
             if waited_s > patience_s and remote_to <= offset:
@@ -133,29 +134,11 @@ class LogAnswers:
             pause_s, wait_ms = min(2 * pause_s, _LONGEST_PAUSE_S), REMOTE_WAIT_MS
 
     def _is_remote(self, offset: int) -> bool:
-        """Whether only remote storage has an offset, by the broker, which is asked once."""
-        if self._local_start is None:
+        """Whether only remote storage has an offset, by the broker, which is asked now and then."""
+        if offset >= self._local_start and time.monotonic() - self._asked_at >= LOCAL_FOR_S:
             self._local_start = local_start(self._cluster, self._node, self._partition)
+            self._asked_at = time.monotonic()
         return offset < self._local_start
-
-
-def local_start(cluster: WireCluster, node: int, partition: TopicPartition) -> int:
-    """The first offset that a log has on its broker's own disk; 0 where the broker never says.
-
-    Args:
-        cluster: the cluster, with no request on its way to ``node``.
-        node: the broker that leads the partition.
-        partition: the partition.
-
-    Raises:
-        FerryError: if the broker does not say for now.
-    """
-    try:
-        return log_offsets(cluster, {partition: node}, (EARLIEST_LOCAL,))[partition][0]
-    except FerryError as error:
-        if error.transient:
-            raise
-        return 0
 
 
 def batch_after_gap(fetched: Fetched, offset: int) -> NextBatch | None:

@@ -26,6 +26,7 @@ NEWEST_SINCE: Final = 7
 """The version of the request since which brokers know ``NEWEST``."""
 EARLIEST_LOCAL: Final = -4
 """Stands for the first offset that is not in remote storage alone, in place of a time (KIP-405)."""
+_LOCAL_SINCE: Final = 8
 _READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 """The level for which a log ends at its last stable offset."""
@@ -141,15 +142,36 @@ def local_starts(
 ) -> dict[TopicPartition, int]:
     """The first offset that each partition's leader has on its own disk; none where a broker does not say.
 
-    What is before it, and not before the log's start, has to be read from remote storage (KIP-405). Brokers
-    before 3.6, which have none, answer with the log's start.
+    What is before it, and not before the log's start, has to be read from remote storage (KIP-405). Brokers without
+    any do not know the question, and would take it for a time.
 
     Args:
         cluster: the cluster, with no request on its way to these brokers.
         nodes: the broker that leads each partition.
     """
     with suppress(FerryError):
-        return {
-            tp: start for tp, (start,) in log_offsets(cluster, nodes, (EARLIEST_LOCAL,)).items()
-        }
+        cluster.open(set(nodes.values()))
+        asked = {tp: node for tp, node in nodes.items() if _knows_local(cluster, node)}
+        starts = log_offsets(cluster, asked, (EARLIEST_LOCAL,))
+        return {tp: start for tp, (start,) in starts.items()}
     return {}
+
+
+def local_start(cluster: WireCluster, node: int, partition: TopicPartition) -> int:
+    """As ``local_starts`` of one partition; 0 where the broker never says.
+
+    Raises:
+        FerryError: if the broker does not say for now.
+    """
+    try:
+        if not _knows_local(cluster, node):
+            return 0
+        return log_offsets(cluster, {partition: node}, (EARLIEST_LOCAL,))[partition][0]
+    except FerryError as error:
+        if error.transient:
+            raise
+        return 0
+
+
+def _knows_local(cluster: WireCluster, node: int) -> bool:
+    return cluster.connection(node).offers(ListOffsetsRequest, version=_LOCAL_SINCE)

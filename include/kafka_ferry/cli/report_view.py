@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,7 @@ from kafka_ferry.report import RunReport
 from kafka_ferry.report.group_rows import group_counts, held_offsets
 from kafka_ferry.verify.counts import count
 
-_MOST_HELD: Final = 5
+_MOST_SHOWN: Final = 5
 
 
 def _state(report: RunReport) -> str:
@@ -27,10 +28,13 @@ def _state(report: RunReport) -> str:
 
 def _show_groups(moves: GroupMoves) -> None:
     out.print(f"groups:   {group_counts(moves)}")
-    held = list(held_offsets(moves))
-    for sentence in held[:_MOST_HELD]:
-        out.print(f"  {sentence}")
-    if more := held[_MOST_HELD:]:
+    _show_some("  ", list(held_offsets(moves)))
+
+
+def _show_some(before: str, sentences: Sequence[str], style: str = "") -> None:
+    for sentence in sentences[:_MOST_SHOWN]:
+        out.print(f"{before}{sentence}", style=style)
+    if more := sentences[_MOST_SHOWN:]:
         out.print(f"  and {len(more):,} more in the report")
 
 
@@ -61,6 +65,7 @@ def show_report(report: RunReport, page: Path | None) -> None:
     for sentence in problems.group_failures:
         out.print(f"GROUPS {sentence}", style="red")
     if report.proof.verdict:
+        _show_some("WARNING ", report.proof.verdict.warnings, "yellow")
         out.print(f"{_state(report)}: {report.found}")
     if report.proof.certificate:
         out.print(f"proof:    certificate {report.proof.certificate}")

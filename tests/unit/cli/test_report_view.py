@@ -11,6 +11,7 @@ from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.model import Note, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.report.run_report import RuleCounts
+from kafka_ferry.verify import Verdict
 from tests.support.runs.reports import a_report, changed
 
 NOTE = Note(
@@ -71,3 +72,15 @@ def test_a_report_counts_what_was_done_for_groups(capsys: pytest.CaptureFixture[
     assert "GROUPS backup: the group audit may not be written." in said
     show_report(changed(report, groups=None, group_failures=()), None)
     assert "roup" not in capsys.readouterr().out
+
+
+def test_a_report_shows_what_the_verification_has_found_and_allowed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    warnings = tuple(f"orders-{number} [0, 9): compacted." for number in range(7))
+    show_report(a_report(verdict=Verdict(success=True, warnings=warnings)), None)
+    said = capsys.readouterr().out.splitlines()
+    assert [line for line in said if "compacted" in line] == [
+        f"WARNING {it}" for it in warnings[:5]
+    ]
+    assert "  and 2 more in the report" in said

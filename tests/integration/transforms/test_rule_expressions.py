@@ -296,11 +296,17 @@ def test_what_may_give_something_else_the_next_time_or_take_hours_is_refused_by_
 def test_a_field_of_a_type_that_takes_hours_is_refused(pair: Pair, spark: SparkSource) -> None:
     rule = {
         "format": {"value": "json"},
-        "types": {"value.a": "array<interval>"},
-        "where": "value.a is null",
+        "types": {"value.b.interval": "int", "value.a": "array<interval>"},
+        "where": "value.a is null or value.b.interval > 1",
     }
 
     assert "types: has an interval" in refusal(pair, spark, rule)
+    rule["types"] = {"value.a": "array<varchar(3)>"}
+    assert "is for columns of tables: write string" in refusal(pair, spark, rule)
+    # Nor is a field that has such a name.
+    rule["types"] = {"value.b.interval": "int", "value.a": "struct<interval: int>"}
+    flow = pair.flow(["orders"], transform=[rule | {"topics": ["orders"]}])
+    assert checked_rules(spark(), flow)
 
 
 def test_a_text_that_takes_hours_to_become_a_number_fails_at_once(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_ferry.batches.rule_counts import RuleVerb
@@ -22,8 +23,6 @@ from kafka_ferry.spark.transforms.trees import Node, Tree
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-# As a type's JSON has it; those of days or of months only read what is quick.
-_INTERVAL: Final = '"interval"'
 _NESTED: Final = frozenset({"array", "map", "struct", "variant"})
 # What the plan of a plain expression over rows consists of.
 _PLAIN: Final = "Project"
@@ -246,8 +245,7 @@ def json_type(fields: Mapping[tuple[str, ...], str]) -> Any:
     Raises:
         ValueError: a field has a type and fields of its own, or a type is none of Spark's.
     """
-    from pyspark.errors import ParseException
-    from pyspark.sql.types import DataType, StructField, StructType
+    from pyspark.sql.types import StructField, StructType
 
     tree: dict[str, dict[tuple[str, ...], str]] = {}
     for names, type_ in fields.items():
@@ -256,11 +254,33 @@ def json_type(fields: Mapping[tuple[str, ...], str]) -> Any:
     for name, below in tree.items():
         if () in below and len(below) > 1:
             raise ValueError(f"{name} is named as a whole and by its fields")
-        try:
-            type_of = DataType.fromDDL(below[()]) if () in below else json_type(below)
-        except ParseException:
-            raise ValueError(f"{below[()]!r} is not a type of Spark SQL") from None
-        if _INTERVAL in type_of.json():
-            raise ValueError("has an interval, which may take hours: read text, and use cast")
+        type_of = _read_type(below[()]) if () in below else json_type(below)
         struct_fields.append(StructField(name, type_of))
     return StructType(struct_fields)
+
+
+def _read_type(text: str) -> Any:
+    """A type as SQL has it; raises ``ValueError`` if it is none of Spark's, or none for a text's field."""
+    from pyspark.errors import ParseException
+    from pyspark.sql.types import CalendarIntervalType, CharType, DataType, VarcharType
+
+    try:
+        found = DataType.fromDDL(text)
+    except ParseException:
+        raise ValueError(f"{text!r} is not a type of Spark SQL") from None
+    for part in _types_in(found):
+        # Those of days or of months read only what is quick.
+        if isinstance(part, CalendarIntervalType):
+            raise ValueError("has an interval, which may take hours: read text, and use cast")
+        if isinstance(part, CharType | VarcharType):
+            raise ValueError(f"{text!r} is for columns of tables: write string")
+    return found
+
+
+def _types_in(type_: Any) -> Iterator[Any]:
+    """A type, and those of its elements, keys, values and fields."""
+    yield type_
+    inner = (getattr(type_, name, None) for name in ("elementType", "keyType", "valueType"))
+    fields = (field.dataType for field in getattr(type_, "fields", ()))
+    for part in chain(filter(None, inner), fields):
+        yield from _types_in(part)

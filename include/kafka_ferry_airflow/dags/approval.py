@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from kafka_ferry.config import Flow
+    from kafka_ferry.model import Plan
 
 
 PLANNED: Final = "plan_made"
@@ -28,6 +29,22 @@ PREPARED: Final = "plan_prepared"
 
 APPROVED: Final = "plan_approved"
 """The digest of the plan that ``sync_topics`` may carry out: a task that is marked as successful has none."""
+
+
+def require_planned(plan: Plan, context: Context) -> None:
+    """Check that a stored plan is the one that this run's task ``plan`` has made.
+
+    A user who writes in the state folder cannot write to XCom, and a failback whose run has the same id shares the
+    folder.
+
+    Raises:
+        AirflowFailException: it is another one.
+    """
+    if plan.digest != context["ti"].xcom_pull(task_ids="plan", key=PLANNED):
+        raise AirflowFailException(
+            f"The stored plan of {plan.flow} is not the one that the task plan has made. Find out who writes in the "
+            "state folder, or has triggered a failback by this run's id; then clear the task plan."
+        )
 
 
 class PlanApprovalOperator(ApprovalOperator):
@@ -59,14 +76,9 @@ class PlanApprovalOperator(ApprovalOperator):
 
         with airflow_errors():
             plan = Run(self.flow, context["run_id"]).stored_plan()
+        require_planned(plan, context)
         if plan.options.dry_run:
             raise AirflowSkipException("No approval is needed: a dry run ends with its plan.")
-        # A user who writes in the state folder cannot write to XCom.
-        if plan.digest != context["ti"].xcom_pull(task_ids="plan", key=PLANNED):
-            raise AirflowFailException(
-                f"The stored plan of {self.flow.name} is not the one that the task plan has made. "
-                "Find out who writes in the state folder; then clear the task plan."
-            )
         if self.flow.approval == "changes" and not plan.changes:
             self.log.info(
                 "No approval is needed: the plan copies records and changes nothing else."

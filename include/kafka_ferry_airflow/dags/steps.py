@@ -15,7 +15,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.report.plan_text import changes_on_target
 from kafka_ferry_airflow.concurrency import log_other_runs
 from kafka_ferry_airflow.connections import provide_connections
-from kafka_ferry_airflow.dags.approval import APPROVED, PLANNED, PREPARED
+from kafka_ferry_airflow.dags.approval import APPROVED, PLANNED, PREPARED, require_planned
 from kafka_ferry_airflow.dags.params import options_of
 from kafka_ferry_airflow.dags.plan_text import log_plan
 from kafka_ferry_airflow.errors import FAILURE_CALLBACKS, airflow_errors
@@ -111,7 +111,10 @@ class SyncTopicsOperator(StepOperator):
 
         In a dry run it skips itself, and so all tasks after it.
         """
-        if run.stored_plan().options.dry_run:
+        stored = run.stored_plan()
+        if stored.options.dry_run:
+            # Else a dry run's plan would end another run, successfully.
+            require_planned(stored, context)
             raise AirflowSkipException("A dry run ends with its plan: nothing is changed.")
         task, key = ("plan", PLANNED) if self.flow.approval == "never" else ("approve", APPROVED)
         # Who may edit XComs need not be allowed to answer.

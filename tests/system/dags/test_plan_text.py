@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ferry.model import Note, Plan, Refusal, Skipped
+from kafka_ferry.config import load_flow
+from kafka_ferry.model import Note, Plan, Refusal, RunOptions, Skipped
 from kafka_ferry.model.remarks import PlanRemarks
 from kafka_ferry.report.plan_text import plan_text
+from kafka_ferry.runs.state.run_context import RunContext
+from tests.support.airflow.dags import task_context
 
 PLAN = Plan(
     *("primary->backup", "run-1", 1, "A", "B"),
@@ -79,3 +82,27 @@ def test_a_plan_too_long_for_a_page_is_cut_and_says_so() -> None:
 
     assert len(shown) == 403
     assert shown[-2] == "... and 601 more lines: see the log of the task plan."
+
+
+def test_only_the_plan_that_a_run_has_made_ends_it_as_a_dry_run(tmp_path: Path) -> None:
+    from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException  # noqa: PLC0415
+
+    from kafka_ferry_airflow.dags.approval import PlanApprovalOperator  # noqa: PLC0415
+    from kafka_ferry_airflow.dags.steps import SyncTopicsOperator  # noqa: PLC0415
+
+    file = tmp_path / "flow.yaml"
+    file.write_text(f"""
+        source: {{alias: primary, bootstrap.servers: "a:9092"}}
+        target: {{alias: backup, bootstrap.servers: "b:9092"}}
+        state.dir: {tmp_path}
+    """)
+    flow = load_flow(file)
+    plan = replace(PLAN, options=RunOptions(dry_run=True))
+    RunContext.of(flow, "run-1").folder.save_plan(plan)
+    for operator in (SyncTopicsOperator, PlanApprovalOperator):
+        task = operator(task_id="task", flow=flow)
+        with pytest.raises(AirflowSkipException):
+            task.execute(task_context("run-1", plan_made=plan.digest))
+        # A failback by the same id has planned since, which is a dry run unless a person says otherwise.
+        with pytest.raises(AirflowFailException, match="not the one that the task plan has made"):
+            task.execute(task_context("run-1", plan_made=PLAN.digest))

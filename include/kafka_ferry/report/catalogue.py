@@ -148,7 +148,13 @@ _BEYOND: Final = (
         "when the range was last read back that was not read for the longest time (Unix), with "
         "verify.everything.within",
     ),
-    Metric("run-state", "gauge", "flow", "1 for the state of the last run, else 0", ("state",)),
+    Metric(
+        "run-state",
+        "gauge",
+        "flow",
+        "1 for the state of the last run or, if that is worse, of the newest run of all topics; else 0",
+        ("state",),
+    ),
     Metric("run-planned-seconds", "gauge", "flow", "when the last run was planned (Unix)"),
     Metric("run-finished-seconds", "gauge", "flow", "when the last run was published (Unix)"),
     Metric("run-duration-seconds", "gauge", "flow", "how long all steps of the run took"),

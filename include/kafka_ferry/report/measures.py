@@ -61,6 +61,8 @@ class Measures(AsJson):
         partitions: by remote topic and partition.
         missing: what could not be measured or exported, a sentence each.
         waits: what the tasks that copied waited for, all together.
+        flow_state: the state of the newest run of the whole flow, where that is another run, which has not proved
+            all of it; "" otherwise.
     """
 
     WHAT: ClassVar = "a run's measures"
@@ -70,6 +72,7 @@ class Measures(AsJson):
     partitions: tuple[PartitionMeasures, ...] = ()
     missing: tuple[str, ...] = ()
     waits: Waits = NO_WAITS
+    flow_state: str = ""
 
     @property
     def records_behind(self) -> int | None:

@@ -16,7 +16,7 @@ from kafka_ferry.report.run_report import RunReport, State
 Detail = Literal["partition", "topic", "flow"]
 
 _NO_TAGS: Final[Mapping[str, str]] = {}
-_STATES: Final[tuple[State, ...]] = get_args(State)
+_STATES: Final[tuple[State, ...]] = get_args(State)  # the worst one last
 
 
 class _GroupRow(NamedTuple):
@@ -135,8 +135,10 @@ def _of_groups(rows: list[_GroupRow]) -> Iterator[Sample]:
 
 
 def _of_flow(report: RunReport, measures: Measures) -> Iterator[Sample]:
+    known = {report.state, measures.flow_state}
+    worst = max((state for state in _STATES if state in known), key=_STATES.index)
     for state in _STATES:
-        yield Sample("run-state", {"state": state}, float(state == report.state))
+        yield Sample("run-state", {"state": state}, float(state == worst))
     yield _untagged_sample("run-planned-seconds", report.times.planned_at / 1000)
     yield _untagged_sample("run-finished-seconds", report.times.finished_at / 1000)
     yield _untagged_sample("run-duration-seconds", report.times.duration)

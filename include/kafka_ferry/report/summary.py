@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import ClassVar
 
 from kafka_ferry.as_json import AsJson
@@ -163,6 +165,12 @@ def summarise(report: RunReport, options: RunOptions = ORDINARY) -> RunSummary:
             until=window.until_ms if window else -1,
         ),
     )
+
+
+def newest_whole(history: Iterable[RunSummary]) -> RunSummary | None:
+    """The run of the whole flow that was planned last: an older one may be published again after it."""
+    whole = (one for one in history if one.scope.is_whole)
+    return max(whole, key=attrgetter("planned_at"), default=None)
 
 
 def _problems(report: RunReport) -> ProblemCounts:

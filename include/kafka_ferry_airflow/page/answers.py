@@ -14,14 +14,14 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan import policy_of
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.notice import AFTER_REFUSALS
-from kafka_ferry.report.summary import RunSummary
+from kafka_ferry.report.summary import RunSummary, newest_whole
 from kafka_ferry.report.views import GroupView, PartitionView, TopicView
 from kafka_ferry.runs.views import FlowViews, RunView
 from kafka_ferry.runs.where import where_by_ledger
 from kafka_ferry.verify.verdict import advice_on
 from kafka_ferry_airflow.page.access import dag_id_of
 from kafka_ferry_airflow.page.dag_runs import DagRunState, DagState
-from kafka_ferry_airflow.page.flow_states import newest_whole, outcome_of, state_of
+from kafka_ferry_airflow.page.flow_states import outcome_of, state_of
 
 PLOTTED: Final = 240
 """Runs in a plot: ten days of an hourly flow."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.report.summary import newest_whole
 
 if TYPE_CHECKING:
     from kafka_ferry.report.summary import RunSummary
@@ -47,12 +48,6 @@ def state_of(history: Sequence[RunSummary], dag: DagState | None) -> FlowState:
     if of_last.state == _PROVED and not of_whole.state:
         return replace(of_last, state="not verified")
     return of_last if of_last.state else FlowState("never run")
-
-
-def newest_whole(history: Sequence[RunSummary]) -> RunSummary | None:
-    """The run of the whole flow that was planned last: an older one may be published again after it."""
-    whole = (one for one in history if one.scope.is_whole)
-    return max(whole, key=attrgetter("planned_at"), default=None)
 
 
 def outcome_of(summary: RunSummary | None, known: DagRunState | None) -> str:

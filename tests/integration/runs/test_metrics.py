@@ -21,7 +21,7 @@ from kafka_ferry.batches import NO_AGES
 from kafka_ferry.config import Flow
 from kafka_ferry.copy import Outcome, OutcomeFiles
 from kafka_ferry.errors import FerryError
-from kafka_ferry.model import TopicPartition
+from kafka_ferry.model import RunOptions, TopicPartition
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.publish.partition_lag import find_lag
@@ -221,6 +221,10 @@ def test_a_failed_run_says_what_is_behind_and_that_it_failed(pair: Pair) -> None
     assert value(found, "run_problems", **tags, kind="refused") == 1
     assert value(found, "record_count_total", **tags, topic=remote(flow, good)) == 6
     assert value(found, "verified_until_seconds", **tags) is None
+
+    Run(flow, "run-2").plan(RunOptions(topics=(good,)))
+    assert published(flow, "run-2", []).state != "failed"
+    assert value(parsed(written.read_text()), "run_state", **tags, state="failed") == 1
 
 
 def test_counters_go_on_and_ages_are_those_of_the_last_run(pair: Pair) -> None:

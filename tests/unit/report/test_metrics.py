@@ -14,7 +14,7 @@ import yaml
 from kafka_ferry.batches import Reason
 from kafka_ferry.groups.moves import Action
 from kafka_ferry.report.catalogue import METRICS, page
-from kafka_ferry.report.measures import NOT_MEASURED
+from kafka_ferry.report.measures import NOT_MEASURED, Measures
 from kafka_ferry.report.metrics import samples
 from kafka_ferry.report.run_report import State
 from kafka_ferry.verify import Verdict
@@ -150,6 +150,9 @@ def test_no_two_samples_have_the_same_name_and_tags(detail: Any) -> None:
         ({"verdict": Verdict(success=False, failures=("x", "y"))}, "incomplete"),
         ({"unapplied": ("x",)}, "not applied"),
         ({"group_failures": ("x",)}, "groups not synced"),
+        ({"measures": replace(REPORT.measures, flow_state="incomplete")}, "incomplete"),
+        ({"measures": Measures(flow_state="not applied"), "failures": (A_FAILURE,)}, "failed"),
+        ({"measures": Measures(flow_state="of another release")}, "verified"),
     ],
 )
 def test_exactly_one_state_is_true(changes: dict[str, Any], state: str) -> None:

@@ -15,8 +15,10 @@ from kafka_ferry.ledger.queries.counts import Counts, count_copied
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.waits import NO_WAITS, Waits
 from kafka_ferry.report.measures import Measures, PartitionMeasures, VerifiedUntil
+from kafka_ferry.report.summary import newest_whole
 from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.publish.partition_lag import PartitionLag, find_lag
+from kafka_ferry.runs.state.history import read_history
 from kafka_ferry.runs.verify.verified_topics import proved_partitions
 
 if TYPE_CHECKING:
@@ -57,7 +59,18 @@ def measure_run(run: RunContext, report: RunReport) -> Measures:
         verified_until=verified.flow,
         partitions=tuple(_rows(partitions, counts, outcomes, behind, verified)),
         missing=missing,
+        flow_state=_flow_state(run, plan),
     )
+
+
+def _flow_state(run: RunContext, plan: Plan) -> str:
+    """The state of the newest run of the whole flow, unless that is this run or has proved all of it; else "".
+
+    A run of some topics, a backfill, and an older run that is published again have not looked at what it has found.
+    """
+    newest = newest_whole(read_history(run.state.folder("runs")))
+    is_this = plan.options.is_whole and newest is not None and plan.at >= newest.planned_at
+    return "" if newest is None or is_this or newest.state == "verified" else newest.state
 
 
 def _partitions(plan: Plan, counts: Mapping[TopicPartition, Counts]) -> Partitions:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_ferry.report.summary import RunScope, RunSummary
+from kafka_ferry.report.summary import RunScope, RunSummary, newest_whole
 from kafka_ferry_airflow.page.dag_runs import DagRunState, DagState
-from kafka_ferry_airflow.page.flow_states import newest_whole, state_of
+from kafka_ferry_airflow.page.flow_states import state_of
 
 WHOLE, SOME_TOPICS, A_BACKFILL = RunScope(), RunScope(partial=True), RunScope(since=1, until=2)
 

@@ -13,9 +13,19 @@ from kafka_ferry.batches import NO_AGES, Spread
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy import Outcome, OutcomeFiles
 from kafka_ferry.errors import ClusterUnreachable
-from kafka_ferry.model import OffsetsChoice, Plan, Position, Range, Refusal, TopicPartition
+from kafka_ferry.model import (
+    ORDINARY,
+    OffsetsChoice,
+    Plan,
+    Position,
+    Range,
+    Refusal,
+    RunOptions,
+    TopicPartition,
+)
 from kafka_ferry.model.remarks import PlanRemarks
 from kafka_ferry.report.measures import Measures, VerifiedUntil
+from kafka_ferry.report.summary import RunScope, RunSummary
 from kafka_ferry.runs.publish import measures as measures_module
 from kafka_ferry.runs.publish.measures import measure_run
 from kafka_ferry.runs.publish.partition_lag import PartitionLag
@@ -61,7 +71,11 @@ def measured(run: RunContext, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Measures a run with this report and plan; the clusters say what ``behind`` says."""
 
     def measure(
-        *ranges: Range, refused: tuple[Refusal, ...] = (), behind: Any = None, **report: Any
+        *ranges: Range,
+        refused: tuple[Refusal, ...] = (),
+        behind: Any = None,
+        options: RunOptions = ORDINARY,
+        **report: Any,
     ) -> Measures:
         def found(_: RunContext, partitions: Any) -> dict[TopicPartition, PartitionLag]:
             if isinstance(behind, Exception):
@@ -75,6 +89,7 @@ def measured(run: RunContext, monkeypatch: pytest.MonkeyPatch) -> Any:
             ranges=ranges,
             choices=choices,
             remarks=PlanRemarks(refused=refused),
+            options=options,
         )
         run.folder.save_plan(plan)
         fields: dict[str, Any] = {"seconds": {"plan": 9.5, "mirror": 7.0}} | report
@@ -217,6 +232,31 @@ def test_a_proof_is_of_what_the_ledger_had_then(measured: Any, folder: RunFolder
     later = VerifiedUntil(0, {str(ORDERS): 1}, {str(ORDERS): end + 1})
     folder.save_verified_until(later.later(folder.verified_until()))
     assert folder.verified_until().ends[str(ORDERS)] == end
+
+
+@pytest.mark.parametrize(
+    ("planned", "state", "scope", "told"),
+    [
+        (PLANNED_AT + 1, "incomplete", RunScope(), "incomplete"),
+        (PLANNED_AT + 1, "verified", RunScope(), ""),
+        (PLANNED_AT + 1, "incomplete", RunScope(partial=True), ""),
+        (PLANNED_AT - 1, "incomplete", RunScope(), ""),
+    ],
+)
+def test_an_older_run_that_is_published_again_does_not_hide_what_the_newest_whole_one_has_found(
+    measured: Any, folder: RunFolder, planned: int, state: str, scope: RunScope, told: str
+) -> None:
+    folder.remember(RunSummary("other", planned, planned, state, scope=scope))
+
+    assert measured(a_range(), **BOTH).flow_state == told
+
+
+def test_a_run_of_some_topics_does_not_hide_what_the_newest_whole_one_has_found(
+    measured: Any, folder: RunFolder
+) -> None:
+    folder.remember(RunSummary("other", PLANNED_AT - 1, PLANNED_AT, "incomplete"))
+
+    assert measured(a_range(), options=RunOptions(topics=("orders",))).flow_state == "incomplete"
 
 
 def test_a_refused_topic_that_was_copied_before_is_measured_too(measured: Any) -> None:

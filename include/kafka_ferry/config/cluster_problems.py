@@ -42,13 +42,13 @@ def unknown_names(properties: Mapping[str, str]) -> Iterator[Problem]:
 
 def wrong_values(properties: Mapping[str, str]) -> Iterator[Problem]:
     """The problems with values, as far as they are no references."""
-    servers = [server.strip() for server in properties.get("bootstrap.servers", "").split(",")]
-    if servers == [""]:
+    servers = properties.get("bootstrap.servers", "").strip()
+    if not servers:
         # An Airflow connection may have it, which is not read before clients are created.
         if not properties.get(AIRFLOW_CONNECTION):
             advice = "List brokers as host:port, host:port."
             yield Problem("bootstrap.servers", "is required", advice)
-    elif wrong := next(filter(None, map(_wrong_broker, servers)), ""):
+    elif wrong := wrong_brokers(servers):
         yield Problem("bootstrap.servers", "must list brokers as host:port, host:port", wrong)
     for role in ("", *ROLE_PREFIXES):
         protocol = properties.get(f"{role}security.protocol", "PLAINTEXT")
@@ -79,6 +79,11 @@ def _wrong_login(properties: Mapping[str, str], role: str) -> Iterator[Problem]:
         yield Problem(f"{role}sasl.mechanism", f"must be one of {', '.join(MECHANISMS)}", near)
     if is_whole and (keys or f"{role}security.protocol" in properties):
         yield from (it._replace(key=f"{role}{it.key}") for it in wrong_credentials(own))
+
+
+def wrong_brokers(servers: str) -> str:
+    """What is wrong with the first of the brokers that is none, in a sentence; nothing where all of them are."""
+    return next(filter(None, (_wrong_broker(server.strip()) for server in servers.split(","))), "")
 
 
 def _wrong_broker(server: str) -> str:

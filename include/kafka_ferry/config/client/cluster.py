@@ -32,7 +32,7 @@ from kafka_ferry.config.client.property_names import (
     ROLES,
     Role,
 )
-from kafka_ferry.config.cluster_problems import unknown_names, wrong_values
+from kafka_ferry.config.cluster_problems import unknown_names, wrong_brokers, wrong_values
 from kafka_ferry.config.connection_overrides import override_problems, role_problems
 from kafka_ferry.config.permissions import property_problems
 from kafka_ferry.config.schema_registry import (
@@ -225,6 +225,9 @@ class Cluster(BaseModel):
                 f"Add it to the Extra of {name!r} in Airflow (Admin, Connections), or to this file."
             )
             raise ConfigError(self.origin, "bootstrap.servers", reason, advice=advice)
+        if self.airflow_connection and wrong_brokers(properties["bootstrap.servers"]):
+            reason = f"of the connection {self.airflow_connection!r} must list brokers as host:port, host:port"
+            raise ConfigError(self.origin, "bootstrap.servers", reason)
         return properties
 
     @property

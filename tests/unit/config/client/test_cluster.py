@@ -159,6 +159,19 @@ def test_brokers_that_neither_file_nor_connection_name_are_missed_when_a_client_
         cluster.client_properties("admin")
 
 
+@pytest.mark.parametrize("servers", ["kafka-1", ["kafka-1:9092"], 7])
+def test_brokers_of_a_connection_that_are_none_are_named_when_a_client_is_made(
+    servers: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extra = {"bootstrap.servers": servers}
+    monkeypatch.setenv("AIRFLOW_CONN_OURS", json.dumps({"conn_type": "kafka", "extra": extra}))
+    cluster = Cluster(alias="eu", properties={"airflow.connection": "ours"})
+    with pytest.raises(
+        ConfigError, match="of the connection 'ours' must list brokers as host:port"
+    ):
+        cluster.client_properties("admin")
+
+
 def test_a_resolved_cluster_needs_neither_files_nor_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,8 @@ _T = TypeVar("_T", str, int)
 _MOST_MIB: Final = 64
 # A value of JSON takes some hundred bytes of memory, and may have three in the answer.
 _MOST_VALUES: Final = 1_000_000
+IDS: Final = range(2**31)
+"""What an id of a schema can be: records hold four bytes, of which a registry's API takes no other number."""
 _BEGIN_VALUES: Final = (b",", b"[", b"{")
 
 
@@ -74,7 +76,7 @@ def require_kind(kind: type[_T], value: object, what: str) -> _T:
 
 def id_of(value: object) -> int:
     """An id as records hold it, in four bytes."""
-    if not 0 <= require_kind(int, value, "id") < 2**31:
+    if require_kind(int, value, "id") not in IDS:
         raise ValueError(f"its id is {value!r:.80}")
     return require_kind(int, value, "id")
 

@@ -20,7 +20,7 @@ from kafka_ferry.model.schemas import SchemaVersion, SubjectSetting
 from kafka_ferry.schemas.ids import MirroredSchema
 from kafka_ferry.schemas.registered import RegisteredSchema
 from kafka_ferry.schemas.registry import RegistryRefused, SchemaRegistry
-from kafka_ferry.schemas.subjects import SubjectNames, is_one
+from kafka_ferry.schemas.subjects import SubjectNames, is_of_context, is_one
 
 IMPORT: Final = "IMPORT"
 _READ_ONLY: Final = ("READONLY", "READONLY_OVERRIDE")
@@ -59,10 +59,23 @@ class SchemaMirror:
     settings: list[SubjectSetting] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     _seen: set[SchemaVersion] = field(default_factory=set)
+    # By version, how many references led to it when what it refers to was too far away.
+    _cut_off: dict[SchemaVersion, int] = field(default_factory=dict)
     _subjects: set[str] = field(default_factory=set)
     _in_import_mode: set[str] = field(default_factory=set)
     _registered: Counter[str] = field(default_factory=Counter)
     _chain: int = 0
+
+    @property
+    def of_records(self) -> dict[int, MirroredSchema]:
+        """By the id that records of the source have, what was mirrored; another context's schema has none of these."""
+        return {
+            it.source_id: it for at, it in self.mirrored.items() if not is_of_context(at.subject)
+        }
+
+    def anew(self) -> SchemaMirror:
+        """One that has seen nothing."""
+        return SchemaMirror(self.source, self.target, self.names, self.keep_ids, self.changes)
 
     def mirror(self, subjects: Iterable[str]) -> None:
         """Mirror all versions of subjects, and what they refer to.
@@ -98,7 +111,10 @@ class SchemaMirror:
     def at_target(self, at: SchemaVersion) -> MirroredSchema | None:
         """What a version of the source is on the target, None if it is missing there."""
         if at in self._seen:
-            return self.mirrored.get(at)
+            if self._chain >= self._cut_off.get(at, 0):
+                return self.mirrored.get(at)
+            del self._cut_off[at]
+            self.missing.remove(at)
         if not is_one(at.subject):
             self.problems.append(f"{at} is not mirrored: that is no subject's name.")
             self.missing.append(at)
@@ -106,9 +122,10 @@ class SchemaMirror:
         self._seen.add(at)
         if self._chain > _LONGEST_CHAIN:
             self.problems.append(
-                f"{at} is not mirrored: it is at the end of more than {_LONGEST_CHAIN} references in a row."
+                f"What needs {at} is not mirrored where more than {_LONGEST_CHAIN} references in a row lead there."
             )
             self.missing.append(at)
+            self._cut_off[at] = self._chain
             return None
         try:
             schema = self.source.schema(at)
@@ -117,7 +134,8 @@ class SchemaMirror:
             self.problems.append(str(error))
             self.missing.append(at)
             return None
-        self.digests[schema.id] = schema.digest
+        if not is_of_context(at.subject):
+            self.digests[schema.id] = schema.digest
         wanted = self._target_schema(schema)
         existing = self.target.find(wanted) if wanted else None
         if existing is None and wanted and self.changes:
@@ -150,6 +168,8 @@ class SchemaMirror:
             finally:
                 self._chain -= 1
             if mirrored is None:
+                if at in self._cut_off:
+                    self._cut_off[schema.at] = self._chain
                 return None
             references.append((name, SchemaVersion(mirrored.subject, mirrored.version)))
         at = SchemaVersion(self.names.remote(schema.at.subject), schema.at.version)

@@ -16,6 +16,7 @@ from kafka_ferry.memory_file import memory_file
 from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.printable import LOOKED_AT, excerpt
 from kafka_ferry.schemas.answers import (
+    IDS,
     id_of,
     limit_answers,
     list_of,
@@ -179,6 +180,9 @@ class _ConfluentRegistry:
         def read() -> list[SchemaVersion]:
             return sorted(map(version_of, self._client.get_schema_versions(schema_id)))
 
+        if schema_id not in IDS:
+            # Asked for what can be no id, some say that the path is unknown, as what is no registry does.
+            return []
         return self._ask_known(f"look for the schema {schema_id}", read, [])
 
     def with_id(self, schema_id: int) -> RegisteredSchema | None:
@@ -186,6 +190,8 @@ class _ConfluentRegistry:
             at = SchemaVersion(f"id {schema_id}", 0)
             return schema_of(at, schema_id, None, self._client.get_schema(schema_id))
 
+        if schema_id not in IDS:
+            return None
         return self._ask_known(f"read the schema {schema_id}", read, None)
 
     def with_guid(self, guid: str) -> RegisteredSchema | None:

@@ -16,11 +16,18 @@ if TYPE_CHECKING:
 
 # "", "." and ".." leave only what is above them in an address; a context's name alone is all of its subjects.
 _WHOLE: Final = regex.compile(r"\.{0,2}|:[.*][^:]*:")
+# A context has ids of its own; ":.:" is the default one.
+_OF_CONTEXT: Final = regex.compile(r":\.[^:]+:.*", regex.DOTALL)
 
 
 def is_one(subject: str) -> bool:
     """Whether a name is that of a single subject: settings of another one would be those of a whole registry."""
     return not _WHOLE.fullmatch(subject)
+
+
+def is_of_context(subject: str) -> bool:
+    """Whether a subject is in another context than the default one, so that its ids are not those of records."""
+    return bool(_OF_CONTEXT.fullmatch(subject))
 
 
 class SubjectNames:

@@ -281,17 +281,20 @@ class _Patches:
         for _ in range(count):
             name, name_end = self._field(at)
             begin, at = self._field(name_end)
-            if part := self._headers.get(self._plain[name:name_end]):
+            part = self._headers.get(self._plain[name:name_end])
+            if part and self._patch_header(index, begin, at):
                 prefixed.pop(part, None)
-                self._patch_header(index, begin, at)
         if at != end:
             raise IndexError
         for begin, stop in prefixed.values():
             if stop - begin >= _PREFIX and not self._plain[begin]:
                 self._patch(index, begin + 1, self._plain[begin + 1 : begin + _PREFIX])
 
-    def _patch_header(self, index: int, begin: int, end: int) -> None:
+    def _patch_header(self, index: int, begin: int, end: int) -> bool:
+        """Patch what a header holds; whether that is an id."""
         magic = self._plain[begin] if begin < end else None
         size = {0: _ID_BYTES, 1: _GUID_BYTES}.get(magic) if magic is not None else None
         if size and end - begin > size:
             self._patch(index, begin + 1, self._plain[begin + 1 : begin + 1 + size])
+            return True
+        return False

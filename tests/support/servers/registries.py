@@ -46,6 +46,10 @@ class MemoryRegistry:
         schema = RegisteredSchema(SchemaVersion(subject, version), 0, text, kind, references)
         return self._store(schema)
 
+    def put(self, schema: RegisteredSchema) -> None:
+        """Have a schema of another context, whose id may be another one's here."""
+        self._subjects.setdefault(schema.at.subject, {})[schema.at.version] = schema
+
     def delete(self, subject: str) -> None:
         """Delete a subject softly: its ids remain, and no version has them."""
         del self._subjects[subject]

@@ -290,3 +290,35 @@ def test_a_long_row_of_references_stops_at_some_and_stops_nothing_else(
     assert {102, 101} <= {it.source_id for it in found.mirrored.values()}
     assert SchemaVersion("orders-value", 3) in found.missing
     assert any("more than 64 references in a row" in it for it in found.problems)
+
+
+@pytest.mark.parametrize("between", [63, 64])
+def test_a_schema_at_the_end_of_a_long_row_is_mirrored_where_it_is_near(
+    source: MemoryRegistry, between: int
+) -> None:
+    """It is another topic's, whose records would not be read on the target."""
+    before = SchemaVersion("orders-value", 1)
+    for number in range(between):
+        source.add("chain", str(number), ("before", before))
+        before = SchemaVersion("chain", number + 1)
+    source.add("a-value", "far", ("before", before))
+
+    found = mirrored(source, MemoryRegistry(), "a-value", "orders-value")
+
+    assert {SchemaVersion("orders-value", 1), SchemaVersion("orders-value", 2)} <= {*found.mirrored}
+    assert SchemaVersion("a-value", 1) in found.missing
+    assert not {*found.missing} & {*found.mirrored}
+
+
+def test_a_schema_of_another_context_gives_records_no_ids(source: MemoryRegistry) -> None:
+    """Each context has ids of its own, and whoever may register schemas refers to any of them."""
+    context = MemoryRegistry(first_id=101)
+    other = context.add(":.mine:other", "other")
+    source.put(other)
+    source.add("z-value", "refers", ("other", other.at))
+
+    found = mirrored(source, MemoryRegistry(), "orders-value", "z-value")
+
+    assert other.id == 101 and found.mirrored[other.at]
+    assert found.of_records[101] == found.mirrored[SchemaVersion("orders-value", 1)]
+    assert found.digests[101] == source.schema(SchemaVersion("orders-value", 1)).digest

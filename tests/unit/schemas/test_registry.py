@@ -293,6 +293,12 @@ def test_what_it_does_not_know_is_none(server: HttpRegistry) -> None:
         assert registry.versions("a") == []
         assert registry.places(7) == []
         assert registry.with_id(7) is None
+        # A producer writes any four bytes; registries that take no such number answer as if they knew no such path.
+        no_path = (404, {"error_code": 0, "message": "Unable to extract parameter"})
+        server.answers["GET /schemas/ids/2147483648/versions"] = no_path
+        server.answers["GET /schemas/ids/2147483648"] = no_path
+        assert registry.places(2**31) == []
+        assert registry.with_id(2**31) is None
         assert (registry.level("a"), registry.mode("a"), registry.global_mode()) == ("", "", "")
         assert registry.find(RegisteredSchema(AT, 0, '"int"')) is None
 

@@ -90,7 +90,12 @@ class MissingSchemas:
             return None
         mirror = self._mirror or self._connect()
         for at in mirror.source.places(schema_id):
-            if counterpart := mirror.at_target(at):
+            counterpart = mirror.at_target(at)
+            if counterpart and counterpart.source_id != schema_id:
+                # What the task met there was deleted since, and its version is another schema's now.
+                mirror = self._mirror = mirror.anew()
+                counterpart = mirror.at_target(at)
+            if counterpart and counterpart.source_id == schema_id:
                 log.info(
                     "The schema %d of the source is %d on the target",
                     schema_id,

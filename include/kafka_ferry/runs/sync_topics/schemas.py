@@ -192,7 +192,7 @@ def _mirror(run: RunContext, plan: Plan, *, changes: bool) -> _Mirrored:
             changes=changes,
         )
         mirror.mirror(chosen_subjects(flow, planned, subjects))
-        now = {it.source_id: it for it in mirror.mirrored.values()}
+        now = mirror.of_records
         before = {it.source_id: it for it in stored.schemas}
         # Records may still have ids whose subjects are gone; what the folder says of them is only a claim.
         former = [it for source_id, it in before.items() if source_id not in now]

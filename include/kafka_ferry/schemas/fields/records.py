@@ -142,6 +142,9 @@ class RegistryRecords:
         else:
             places = registry.places(wanted)
             schema = registry.schema(places[0]) if places else None
+            if schema and schema.id != wanted:
+                # Deleted since it was looked for, and its version is another schema's now.
+                schema = None
         if schema is None:
             raise NotReadable(f"the schema {wanted} is not known")
         self._read += len(schema.text)

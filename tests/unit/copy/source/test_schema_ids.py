@@ -184,6 +184,18 @@ def test_a_schema_whose_subject_is_deleted_stays_unknown() -> None:
     assert not target.requests
 
 
+def test_a_version_that_was_registered_again_gives_its_new_id_no_other_schema() -> None:
+    source, target = MemoryRegistry(first_id=100), MemoryRegistry()
+    source.add("t-value", "one")
+    missing = Connected(source, target)
+    assert missing.resolve(100) == 1
+    source.delete("t-value")
+    source.add("t-value", "another")
+
+    assert missing.resolve(101) == 2
+    assert [(it.source_id, it.target_id) for it in missing.mirrored] == [(100, 1), (101, 2)]
+
+
 def test_unknown_ids_of_a_topic_take_no_other_topic_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -48,6 +48,14 @@ def test_each_record_is_read_by_its_own_schema(registry: MemoryRegistry) -> None
     assert json.loads(records.as_json(of(3, b"\x0a\x02x"))) == {"n": 5, "in": {"name": "x"}}
 
 
+def test_a_version_that_is_registered_again_meanwhile_is_no_schema_of_the_id(
+    registry: MemoryRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "places", lambda _: [SchemaVersion("places-value", 1)])
+    with pytest.raises(NotReadable, match="the schema 3 is not known"):
+        records_of(registry, "avro", "n").with_fields(of(3, b"\x0a"), {("n",): "6"})
+
+
 def test_a_record_in_protobuf_is_read_with_what_its_schema_imports(
     registry: MemoryRegistry,
 ) -> None:

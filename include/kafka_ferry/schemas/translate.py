@@ -146,7 +146,7 @@ def _fit(
     # A batch that was rebuilt before keeps that reason.
     rebuilt = converted.rebuilt or {Rebuilt.SCHEMA_IDS: 1}
     whole = replace(converted, batch=packed, rebuilt=rebuilt)
-    if packed.header.size <= topic_limits.max_batch_bytes or packed.header.records == 1:
+    if packed.header.size <= topic_limits.max_batch_bytes:
         yield whole
         return
     pieces = fitting_batches(records_of(whole), packed.header.codec, topic_limits.max_batch_bytes)

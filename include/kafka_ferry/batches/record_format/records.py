@@ -17,6 +17,7 @@ from kafka_ferry.batches.record_format.codecs import (
     MAX_PLAIN_BYTES,
     TooLarge,
     compress,
+    compress_tightly,
     decompress,
     decompress_chunks,
 )
@@ -351,7 +352,7 @@ def _encode(records: Sequence[Record], deltas: Sequence[int]) -> bytes:
 def fitting_batches(
     records: Sequence[Record], codec: int, max_bytes: int
 ) -> Iterator[tuple[Batch, Runs]]:
-    """``records`` as dense batches of at most ``max_bytes`` each, unless a single record is larger.
+    """``records`` as dense batches of at most ``max_bytes`` each, unless a single record is larger, however packed.
 
     Yields:
         The batches, and the source offsets of their records.
@@ -361,10 +362,21 @@ def fitting_batches(
     batch = dense_batch(records, codec)
     size = batch.header.size
     if size <= max_bytes or len(records) == 1:
-        yield batch, runs_of(records)
+        yield (batch if size <= max_bytes else _packed_tightly(batch)), runs_of(records)
         return
     for part in _divide(records, -(-size // max_bytes)):
         yield from fitting_batches(part, codec, max_bytes)
+
+
+def _packed_tightly(batch: Batch) -> Batch:
+    """The batch in the fewest bytes: its producer may have compressed it more, so that it was not too large."""
+    codec = batch.header.codec
+    payload = compress_tightly(decompress(batch.payload, codec), codec)
+    saved = len(batch.payload) - len(payload)
+    if saved <= 0:
+        return batch
+    header = batch.header._replace(length=batch.header.length - saved)
+    return Batch(header, payload).with_crc()
 
 
 def _divide(records: Sequence[Record], parts: int) -> Iterator[Sequence[Record]]:

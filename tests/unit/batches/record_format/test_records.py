@@ -1,3 +1,4 @@
+import random
 import tracemalloc
 from itertools import pairwise
 
@@ -167,6 +168,23 @@ def test_a_large_batch_becomes_few_batches_of_about_the_same_size() -> None:
     sizes = [batch.header.size for batch, _ in fitting_batches(source, 0, 60_000)]
     assert len(sizes) == 2
     assert max(sizes) < 1.1 * min(sizes)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])
+def test_a_single_record_that_its_producer_has_compressed_more_fits_again(codec: str) -> None:
+    chance = random.Random(1)
+    value = b" ".join(b"%d" % chance.randrange(5_000) for _ in range(60_000))
+    if codec == "zstd":
+        value += bytes(2_200_000) + value
+    source = read_records(the_batch(a_batch([Record(value=value)])))
+    (loose, _), *_ = fitting_batches(source, CODECS[codec], 2**24)
+    (tight, runs), *more = fitting_batches(source, CODECS[codec], loose.header.size - 1)
+
+    assert not more
+    assert runs == ((0, 1),)
+    assert tight.header.size < loose.header.size
+    assert tight.crc_matches
+    assert consumed(tight.encode())[0].value == value
 
 
 def test_a_single_record_is_a_gzipped_dense_batch() -> None:

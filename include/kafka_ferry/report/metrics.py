@@ -136,7 +136,7 @@ def _of_groups(rows: list[_GroupRow]) -> Iterator[Sample]:
 
 def _of_flow(report: RunReport, measures: Measures) -> Iterator[Sample]:
     known = {report.state, measures.flow_state}
-    worst = max((state for state in _STATES if state in known), key=_STATES.index)
+    worst = [state for state in _STATES if state in known][-1]
     for state in _STATES:
         yield Sample("run-state", {"state": state}, float(state == worst))
     yield _untagged_sample("run-planned-seconds", report.times.planned_at / 1000)

@@ -27,6 +27,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kafka_ferry.batched import batched
 from kafka_ferry.batches import Segment
 from kafka_ferry.batches.epochs import EpochEnd, branch_end
 from kafka_ferry.batches.returned_records import ANY_PRODUCER, Returned, ReturnedSpan
@@ -40,13 +41,14 @@ from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connect
-from kafka_ferry.wire.partitions.at_offset import batch_at, has_copied, with_batches
+from kafka_ferry.wire.partitions.at_offset import LOGS_AT_ONCE, batch_at, has_copied, with_batches
 from kafka_ferry.wire.partitions.epochs import epoch_ends
 from kafka_ferry.wire.partitions.partition_log import led_logs, partition_log
 from kafka_ferry.wire.partitions.scan import stored_batches
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster, Flow
+    from kafka_ferry.wire.partitions.partition_log import PartitionLog
 
 
 class ReturnedRecords:
@@ -208,27 +210,19 @@ class ReturnedRecords:
             }
             kept = {tp: list(without_overlaps(it, diverged.get(tp))) for tp, it in there.items()}
             ends = {tp: it[-1] for tp, it in kept.items() if it and own[tp] in logs}
-            logs = with_batches(target, logs, {own[tp]: it.last_source for tp, it in ends.items()})
-            copy_logs = with_batches(
-                source, copy_logs, {tp: it.last_target for tp, it in ends.items()}
-            )
-            for tp, last_kept in ends.items():
-
-                def has(offset: int, image: int, tp: TopicPartition = tp) -> bool | None:
-                    copy = source, copy_logs[tp], image
-                    is_changed = tp in changed
-                    with suppress(CorruptBatch):
-                        return has_copied(
-                            target, logs[own[tp]], offset, copy, is_changed=is_changed
-                        )
-                    return None
-
-                has_last = has(last_kept.last_source, last_kept.last_target)
-                end = last_kept.last_source + 1
-                if has_last is False:
-                    restored[tp] = first_lost(kept[tp], has)
-                elif has_last and diverged.get(tp, end) is None:
-                    restored[tp] = end
+            for some in batched(ends, LOGS_AT_ONCE):
+                here = with_batches(target, logs, {own[tp]: ends[tp].last_source for tp in some})
+                images = with_batches(source, copy_logs, {tp: ends[tp].last_target for tp in some})
+                for tp in some:
+                    has = partial(
+                        _still_has, target, here[own[tp]], source, images[tp], tp in changed
+                    )
+                    has_last = has(ends[tp].last_source, ends[tp].last_target)
+                    end = ends[tp].last_source + 1
+                    if has_last is False:
+                        restored[tp] = first_lost(kept[tp], has)
+                    elif has_last and diverged.get(tp, end) is None:
+                        restored[tp] = end
         return restored
 
     def _uncommitted_spans(
@@ -257,6 +251,21 @@ def _images_from(first: int, copies: Iterable[Segment]) -> list[tuple[int, int]]
         for source, target, records in copies
         if source + records > first
     ]
+
+
+def _still_has(
+    target: WireCluster,
+    log: PartitionLog,
+    source: WireCluster,
+    copy_log: PartitionLog,
+    is_changed: bool,
+    offset: int,
+    image: int,
+) -> bool | None:
+    """``has_copied``; None also where damage hides it."""
+    with suppress(CorruptBatch):
+        return has_copied(target, log, offset, (source, copy_log, image), is_changed=is_changed)
+    return None
 
 
 def _images_before(end: int, copies: Iterable[Segment]) -> Iterator[Segment]:

@@ -42,7 +42,7 @@ class RemoteReads:
             node: that broker, which leads the partition.
         """
         now = time.monotonic()
-        since = cursor.failing_since if cursor.transient_failures else now
+        since = _failing_since(cursor, now)
         if not is_over(now - since, self._wait_s):
             return self._wait_s
         if cursor.remote_to <= cursor.at:
@@ -66,5 +66,9 @@ class RemoteReads:
 
     def is_over(self, cursor: Cursor, node: int) -> bool:
         """Whether a partition has had no answer for as long as it may."""
-        failed_s = time.monotonic() - cursor.failing_since if cursor.transient_failures else 0.0
-        return is_over(failed_s, self.wait_s(cursor, node))
+        now = time.monotonic()
+        return is_over(now - _failing_since(cursor, now), self.wait_s(cursor, node))
+
+
+def _failing_since(cursor: Cursor, now: float) -> float:
+    return cursor.failing_since if cursor.transient_failures else now

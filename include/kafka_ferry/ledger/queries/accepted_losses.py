@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.ledger.proofs import accepted_ranges
 from kafka_ferry.ledger.queries.copied_ranges import spans_beside
-from kafka_ferry.ledger.rows import LedgerRange
+from kafka_ferry.ledger.rows import LedgerEnd, LedgerRange
 from kafka_ferry.plan.backfill.windows import Span, merge_spans, uncovered
 
 if TYPE_CHECKING:
@@ -63,21 +63,27 @@ def accepted_losses(ledger: LedgerTable, *, lasting: bool = False) -> Iterator[A
         yield AcceptedLoss(entry, tuple(places), known.reason)
 
 
-def ends_left(ledger: LedgerTable) -> frozenset[tuple[TopicPartition, int]]:
-    """The *target* offsets after ranges that lack their last record, as people have accepted.
+def accepted_cuts(
+    ledger: LedgerTable, ends: Mapping[TopicPartition, LedgerEnd]
+) -> frozenset[TopicPartition]:
+    """The *target* partitions whose last record is missing as a person has accepted.
 
     Of a range whose missing records are not all named, the last one may be among them.
 
     Args:
         ledger: the flow's ledger, projected.
+        ends: where the ledger has the partitions' ends.
     """
-    accepted = accepted_ranges(ledger)
+    accepted = accepted_ranges(ledger) if ends else {}
     offsets = sorted({offset for offset, *_ in accepted})
     ranges = chain.from_iterable(ledger.ranges_within(at, at + 1) for at in offsets)
     return frozenset(
-        (entry.target, entry.copied.target_end)
+        entry.target
         for entry in ranges
-        if (known := accepted.get(entry.key)) and _lacks_end(entry.copied, known)
+        if entry.target in ends
+        and ends[entry.target].offset == entry.copied.target_end
+        and (known := accepted.get(entry.key))
+        and _lacks_end(entry.copied, known)
     )
 
 

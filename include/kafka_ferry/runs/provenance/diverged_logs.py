@@ -32,6 +32,7 @@ from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.provenance.diverged_epochs import Copied, diverged_epochs
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.at_offset import (
+    LOGS_AT_ONCE,
     has_copied,
     has_same_batch,
     newest_record_between,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from kafka_ferry.wire.partitions.partition_log import PartitionLog
 
 _MOST_PARTITIONS: Final = 16
-_AT_ONCE: Final = 100
 _MOST_TOPICS: Final = 200
 _MOST_OFFSETS: Final = 10_000
 _SHOWN: Final = 10
@@ -255,7 +255,7 @@ def _looks(
     logs = retry(lambda: led_logs(cluster, [it.source for it in last]))
     copied = [it.target for it in last if isinstance(it, LastRecord)]
     copies = retry(lambda: led_logs(other, copied))
-    for some in batched(last, _AT_ONCE):
+    for some in batched(last, LOGS_AT_ONCE):
         records = [it for it in some if isinstance(it, LastRecord)]
         ends = [it for it in some if isinstance(it, EmptyEnd)]
         here = with_batches(cluster, logs, {it.source: it.offset for it in records})

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.ledger import LedgerTable
-from kafka_ferry.ledger.queries.accepted_losses import ends_left
+from kafka_ferry.ledger.queries.accepted_losses import accepted_cuts
 from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.plan.topics.provenance import same_topic
@@ -184,12 +184,8 @@ def lost_copies(
         if tp.topic in deleted or not same_topic(topic_id, ids.get(tp.topic, ""))
     )
     truncated = lost_ends(flow, target, ledger, topics.values())
-    known_ends = ends_left(ledger) if truncated else frozenset()
-    ends = ledger.target_ends(topics.values()) if known_ends else {}
-    accepted = frozenset(
-        tp for tp in truncated & ends.keys() if (tp, ends[tp].offset) in known_ends
-    )
-    return LostCopies(truncated, gone, accepted)
+    ends = ledger.target_ends(topics.values()) if truncated else {}
+    return LostCopies(truncated, gone, truncated & accepted_cuts(ledger, ends))
 
 
 def kept_copies(ledger: LedgerTable) -> set[tuple[TopicPartition, str]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.ledger import LedgerEnd
 from kafka_ferry.ledger.proofs import accepted_ranges
-from kafka_ferry.ledger.queries.accepted_losses import ends_left
+from kafka_ferry.ledger.queries.accepted_losses import accepted_cuts
 from kafka_ferry.ledger.queries.copied_topics import preserved_starts
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.provenance.log_mismatches import cut_since_takeover, writer_of_last
@@ -99,8 +99,7 @@ def recount_ranges(
         recounts = with_others(flow, claims, recounts, topics, first_at, recount, known)
     accepted = accepted_ranges(ledger)
     # A person has looked at what is missing there and left it so.
-    known_ends = ends_left(ledger) if accepted else frozenset()
-    left = {tp for tp, end in boundaries.items() if (tp, end.offset) in known_ends}
+    left = accepted_cuts(ledger, boundaries)
     cut = {
         tp
         for tp in _cut_logs(recounts, claims, boundaries) - left

@@ -13,12 +13,13 @@ from kafka_ferry.errors import CorruptBatch, FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import NONE, THROTTLED, is_transient_read, read_fault
-from kafka_ferry.wire.partitions.by_leader import by_node
 from kafka_ferry.wire.partitions.fetch import Fetched, batch_past, corrupt_in, fetch_each
 from kafka_ferry.wire.partitions.partition_log import PartitionLog
 from kafka_ferry.wire.partitions.scan import ended_batches, stored_batches
 
 _ONE_BATCH_BYTES: Final = 64 * 1024
+LOGS_AT_ONCE: Final = 100
+"""Of so many logs batches are held in memory together, of 64 KiB each."""
 _MARKER: Final = (0, Content(None, None).encode())
 # A marker has 78 bytes.
 _MARKER_BYTES: Final = 256
@@ -51,15 +52,12 @@ def with_batches(
     Args:
         cluster: the cluster, with no request on its way.
         logs: the logs.
-        offsets: by partition, an offset; of some hundred partitions at most.
+        offsets: by partition, an offset; of at most ``LOGS_AT_ONCE`` partitions.
     """
     read = {tp: logs[tp] for tp in offsets if tp in logs}
     inside = {tp: log.leader for tp, log in read.items() if log.start <= offsets[tp] < log.end}
-    nodes = by_node(inside)
-    asked = {node: {tp: offsets[tp] for tp in some} for node, some in nodes.items()}
     with suppress(FerryError), cluster.forgetting():
-        cluster.open(nodes)
-        for fetched in fetch_each(cluster, asked, _ONE_BATCH_BYTES):
+        for fetched in fetch_each(cluster, inside, offsets, _ONE_BATCH_BYTES):
             tp = fetched.partition
             with suppress(CorruptBatch):
                 batch = batch_past(cluster, fetched, offsets[tp])
@@ -194,12 +192,10 @@ def markers_at(
     """
     with cluster.forgetting():
         leaders = cluster.recent_leaders(offsets)
-        nodes = by_node({tp: answer.node for tp, answer in leaders.items() if answer.node >= 0})
-        cluster.open(nodes)
-        asked = {node: {tp: offsets[tp] for tp in some} for node, some in nodes.items()}
-        answers = fetch_each(cluster, asked, _MARKER_BYTES)
+        nodes = {tp: answer.node for tp, answer in leaders.items() if answer.node >= 0}
+        answers = fetch_each(cluster, nodes, offsets, _MARKER_BYTES)
         answered = {answer.partition for answer in answers}
-        for tp in {tp for some in nodes.values() for tp in some} - answered:
+        for tp in nodes.keys() - answered:
             raise read_fault(THROTTLED, f"Reading {tp} on {cluster.alias}", tp.topic)
         for answer in answers:
             if is_transient_read(answer.error):

@@ -35,6 +35,7 @@ from kafka_ferry.wire.error_codes import (
     read_fault,
 )
 from kafka_ferry.wire.partition_leader import as_uuid, topic_id_text, topics_request
+from kafka_ferry.wire.partitions.by_leader import by_node
 
 _READ_COMMITTED: Final = 1
 _READ_UNCOMMITTED: Final = 0
@@ -324,30 +325,36 @@ class PendingFetch:
 
 
 def fetch_each(
-    cluster: WireCluster, offsets: Mapping[int, Mapping[TopicPartition, int]], batch_bytes: int
+    cluster: WireCluster,
+    nodes: Mapping[TopicPartition, int],
+    offsets: Mapping[TopicPartition, int],
+    batch_bytes: int,
 ) -> list[Fetched]:
     """Fetch a batch of each of many partitions, in one request to each broker.
 
     Args:
         cluster: the cluster, with no request on its way.
-        offsets: by broker, the offsets to read from, by partition.
+        nodes: the broker that leads each partition.
+        offsets: of these, and perhaps others, the offsets to read from.
         batch_bytes: the largest batch; a broker leaves out larger ones, except one in each answer (KIP-74).
 
     Raises:
         FerryError: if a broker does not answer. Connections with answers still to come are closed.
     """
+    partitions = by_node(nodes)
+    cluster.open(partitions)
     try:
         pending = [
             send_fetch(
                 cluster,
                 node,
-                some,
+                {tp: offsets[tp] for tp in some},
                 max_bytes=batch_bytes * len(some),
                 partition_max_bytes=batch_bytes,
                 max_wait_ms=0,
                 committed=False,
             )
-            for node, some in offsets.items()
+            for node, some in partitions.items()
         ]
         return [fetched for fetch in pending for fetched in fetch.answers()]
     except BaseException:

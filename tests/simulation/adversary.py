@@ -43,9 +43,9 @@ class Adversary:
     def __post_init__(self) -> None:
         self._left = list(self.faults)
         self._kinds = {it.kind for it in self._left}
-        self._seen: Counter[tuple[str, int, str]] = Counter()
+        self._seen: Counter[tuple[str, int, str, bool]] = Counter()
 
-    def _due(self, aim: tuple[str, int, str]) -> Fault | None:
+    def _due(self, aim: tuple[str, int, str, bool]) -> Fault | None:
         """The fault of an aim that is due now, if one is."""
         if self.is_over:
             return None
@@ -84,7 +84,7 @@ class Adversary:
                     # It goes on where a later run has copied what it was to copy.
                     number = self.history.number
                     self.history.world.wait(
-                        lambda: self.history.number > number and bool(self.history.judging),  # noqa: B023
+                        lambda: self.history.number > number and self.history.judges,  # noqa: B023
                         300.0,
                     )
                 elif kind == "pause task":
@@ -92,7 +92,7 @@ class Adversary:
                     seconds = random.Random(fault.pick).choice((0.5, 20.0, 70.0, 400.0, 401.0))
                     is_until = seconds > 400
                     self.history.world.wait(
-                        (lambda: bool(self.history.judging)) if is_until else None, seconds
+                        (lambda: self.history.judges) if is_until else None, seconds
                     )
                 else:
                     process.dead = True
@@ -117,21 +117,29 @@ class Adversary:
             kind = FAULT_KINDS[fault.kind]
             if kind.do is of_a_process or (kind.fits and name not in kind.fits):
                 continue
-            if kind.side and cluster.alias != kind.side:
+            way = self.history.ways[fault.is_back]
+            if kind.side and cluster is not (way.source if kind.side == "primary" else way.target):
                 continue
-            if (kind.touches_target and self.history.judging) or not self._is_met(fault, name):
+            # What is lost on the one flow's source is lost on the other one's target.
+            is_loss = kind.touches_target or kind.hurts
+            harmed = [
+                it
+                for it in self.history.ways
+                if is_loss and (not kind.side or cluster is it.target)
+            ]
+            if any(it.judging for it in harmed) or not self._is_met(fault, name):
                 continue
             if self._due(fault.aim):
                 rng = random.Random(fault.pick)
-                if kind.touches_target:
-                    self.history.harmed_at = self.history.world.now
+                for it in harmed:
+                    it.harmed_at = self.history.world.now
                     if fault.kind != "cut internal":
-                        self.history.spoilt_at = self.history.world.now
+                        it.spoilt_at = self.history.world.now
                 if kind.side and fault.at and fault.pick % 2:
                     # Just after the request, whose answer is on its way.
                     answer = apply()
                     apply = partial(_same, answer)
-                answer = kind.do(Injection(self.history, cluster, node, request, apply, rng))
+                answer = kind.do(Injection(way, cluster, node, request, apply, rng))
                 return apply() if answer is None else answer
         answer = apply()
         if name == "Fetch":

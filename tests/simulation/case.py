@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tests.simulation.fault import Fault
@@ -12,6 +12,7 @@ from tests.simulation.fault_kinds import FAULT_KINDS
 
 OFTEN: Final = (1, 2, 3, 5, 8, 13, 30, 80, 200)
 RARE: Final = (1, 1, 2, 3)
+_BOTH_WAYS: Final = 0.2
 # By side, the steps and requests between which something begins or ends, and how often one is chosen.
 MOMENTS: Final[Mapping[str, Mapping[str, int]]] = {
     "primary": {
@@ -78,6 +79,7 @@ class Case:
         publishes: whether runs write their reports, which costs time and moves nothing.
         reads_slowly: whether the application stays far behind, among what is older than the flow.
         asks: whether a person asks between runs where the application would continue.
+        both_ways: whether clients write to both clusters, under the same names, and a flow goes in each direction.
     """
 
     seed: int
@@ -97,6 +99,7 @@ class Case:
     batch: int = 8
     asks: bool = False
     reads_slowly: bool = False
+    both_ways: bool = False
 
     @classmethod
     def of(
@@ -153,7 +156,24 @@ class Case:
             rng.choice((2, 8, 8)),
             rng.random() < 0.15,
             rng.random() < 0.3,
-        )
+        )._both_ways(rng)
+
+    def _both_ways(self, rng: random.Random) -> Case:
+        """Perhaps the same with a flow in each direction."""
+        if self.backfills or rng.random() > _BOTH_WAYS:
+            return self
+        options = {
+            **self.options,
+            "replication.policy.class": "IdentityReplicationPolicy",
+            "on.returned.records": "leave-out",
+            "on.foreign.records": "adopt",
+            "offsets": "translated",
+            "sync.group.offsets.enabled": False,
+        }
+        # Clients write to the target all the time, and nobody writes the marker of one again.
+        faults = [it for it in self.faults if it.kind not in ("write foreign", "lose marker")]
+        faults = tuple(it._replace(is_back=rng.random() < 0.5) for it in faults)
+        return replace(self, options=options, faults=faults, asks=False, both_ways=True)
 
 
 def _aimed(rng: random.Random, name: str, before: Sequence[Fault]) -> Fault:

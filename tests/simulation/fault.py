@@ -11,7 +11,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from tests.simulation.brokers.cluster import SimCluster
 
 if TYPE_CHECKING:
-    from tests.simulation.history import History
+    from tests.simulation.oracles.runs import Oracles
 
 
 class Lost(Exception):
@@ -31,6 +31,7 @@ class Fault(NamedTuple):
         pick: what it draws its choices from.
         run: from which run on; the first is 0.
         at: the step and the request that it waits for, each "" for any: "mirror EndTxn".
+        is_back: whether source and target are those of the flow in the opposite direction.
     """
 
     kind: str
@@ -38,18 +39,19 @@ class Fault(NamedTuple):
     pick: int
     run: int = 0
     at: str = ""
+    is_back: bool = False
 
     @property
-    def aim(self) -> tuple[str, int, str]:
+    def aim(self) -> tuple[str, int, str, bool]:
         """What is counted for it."""
-        return self.kind, self.run, self.at
+        return self.kind, self.run, self.at, self.is_back
 
 
 @dataclass
 class Injection:
-    """A fault that is injected now: at which request, and the choices that it makes."""
+    """A fault that is injected now: to whose flow, at which request, and the choices that it makes."""
 
-    history: History
+    history: Oracles
     cluster: SimCluster
     node: int
     request: Any

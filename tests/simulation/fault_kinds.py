@@ -175,8 +175,10 @@ def _cut(
     injection.note(
         f"unclean election of {tp} on {cluster.alias}: [{log.end}, {end}) is lost (stable to {stable})"
     )
+    for way in injection.history.ways:
+        if cluster is way.source:
+            way.replaced[tp] = injection.history.world.now
     if cluster is injection.source:
-        injection.history.replaced[tp] = injection.history.world.now
         # Where the abort's marker is lost, the producer's next transaction takes the records in.
         injection.history.aborted -= {value for _, value in log.unaborted()}
         # The new branch is soon as long as the lost one, a little shorter or longer.

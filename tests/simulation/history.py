@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +26,7 @@ from tests.simulation.case import Case
 from tests.simulation.environment import Spark, simulated
 from tests.simulation.oracles.questions import ask
 from tests.simulation.oracles.runs import BESIDE, Oracles, Wrong
-from tests.simulation.world import Endless, Killed, Process
+from tests.simulation.world import Endless, Killed, Process, Task
 
 _SHM: Final = Path("/dev/shm")
 _STEPS: Final = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "publish")
@@ -42,7 +43,6 @@ class History(Oracles):
         step: its step.
         driver: its driver.
         moments: when runs ended.
-        outcomes: what they said.
     """
 
     encoded: bool = False
@@ -52,14 +52,17 @@ class History(Oracles):
         self.adversary = Adversary(self, self.case.faults)
         clusters = {"primary": self.source, "backup": self.target}
         self.network = Network(self.world, clusters, self.adversary, encoded=self.encoded)
-        self.target.transactions.on_commit = self.check_commit
         self.spark = Spark()
         self.number, self.step, self.driver = 0, "", Process("driver")
         self.moments: list[float] = []
-        self.outcomes: list[str] = []
         self._is_at_end = False
         self._silent: dict[str, float] = {}
         self._checkpoints: list[Any] = []
+        self.ways.append(self)
+        if self.case.both_ways:
+            self.ways.append(self.turn())
+        for way in self.ways:
+            way.target.transactions.on_commit = way.check_commit
 
     def empty_remote(self, cluster: SimCluster, answer: Any, request: Any) -> None:
         """Give nothing of remote storage while that is slow: no error, and the right ends (KIP-405)."""
@@ -94,9 +97,10 @@ class History(Oracles):
         logging.disable(logging.CRITICAL)
         try:
             self._folder = folder
-            flow = self._flow()
+            for way in self.ways:
+                way.flow = self._flow(way)
             with simulated(self.network, self.spark, self.case.seed):
-                self._run_all(flow)
+                self._run_all()
         except Endless as error:
             self.blame("e", str(error))
         except Exception as error:
@@ -107,10 +111,11 @@ class History(Oracles):
             shutil.rmtree(folder, ignore_errors=True)
         return self.wrong
 
-    def _flow(self, **more: object) -> Flow:
+    def _flow(self, way: Oracles, **more: object) -> Flow:
+        source, target = way.source, way.target
         content = {
-            "source": {"alias": "primary", "bootstrap.servers": self.source.bootstrap},
-            "target": {"alias": "backup", "bootstrap.servers": self.target.bootstrap},
+            "source": {"alias": source.alias, "bootstrap.servers": source.bootstrap},
+            "target": {"alias": target.alias, "bootstrap.servers": target.bootstrap},
             "topics": [it.name for it in self.case.topics],
             "replication.factor": -1,
             "state.dir": str(self._folder / "state"),
@@ -120,31 +125,39 @@ class History(Oracles):
             **self.case.options,
             **more,
         }
-        file = self._folder / "flow.yaml"
+        file = self._folder / f"{source.alias}.yaml"
         file.write_text(json.dumps(content))
         return load_flow(file)
 
-    def _run_all(self, flow: Flow) -> None:
+    def _run_all(self) -> None:
         for topic in self.case.topics:
             configs = {"cleanup.policy": "compact"} if topic.compacted else {}
             self.source.create(topic.name, topic.partitions, configs)
         for number in range(self.case.runs):
             self.number = number
-            self.write_some(number)
+            for way in self.ways:
+                way.write_some(number)
             self._harm_state(number)
             if fault := self.adversary.happens("lose marker"):
                 self._lose_marker(random.Random(fault.pick))
             if fault := self.adversary.happens("other writers"):
                 writers = random.Random(fault.pick).randint(1, 5)
-                flow = self._flow(writers=writers)
+                self.flow = self._flow(self, writers=writers)
                 self.note(f"!! the flow has {writers} writers now")
-            self._run(flow, f"run-{number}")
+            # At the same time, or one after the other.
+            main, *others = self.random.sample(self.ways, len(self.ways))
+            is_beside = self.random.random() < 0.5
+            beside = [self._begin_run(it, f"run-{number}") for it in others if is_beside]
+            for way in (main, *others) if not beside else (main,):
+                self._run(way, f"run-{number}")
+            for task in beside:
+                self.world.run(Process("operator"), partial(self.world.join, task))
             if self.case.backfills and self.random.random() < 0.7:
-                self._run(flow, f"backfill-{number}", self._window())
+                self._run(self, f"backfill-{number}", self._window())
             if self.wrong:
                 return
             self.world.pass_time(self.random.choice((1.0, 200.0)))
-        self._end(flow)
+        self._end()
 
     def _harm_state(self, number: int) -> None:
         """Put the state folder back as it was before an earlier run; before the first, there was none."""
@@ -179,26 +192,33 @@ class History(Oracles):
             self.harmed_at = self.spoilt_at = self.world.now
             self.note(f"!! unclean election of {tp} on backup: its last marker is lost")
 
-    def _end(self, flow: Flow) -> None:
+    def _end(self) -> None:
         """See that the flow gets to the end once nothing goes wrong any more (oracle d)."""
         self.adversary.is_over = True
         self.world.pass_time(600.0)
+        # What the one flow copies is new to the other one.
+        for turn in range(len(self.ways)):
+            for way in self.ways:
+                if not self.wrong:
+                    self._end_of(way, f"last-{turn}-" if turn else "last-")
+
+    def _end_of(self, way: Oracles, name: str) -> None:
         # One more run would do what the last one did.
-        said = "verified" if self._is_at_end and not self.behind(flow) else ""
+        said = "verified" if self._is_at_end and not way.behind() else ""
         for number in range(0 if said else _MORE_RUNS):
-            said = self._run(flow, f"last-{number}")
+            said = self._run(way, f"{name}{number}")
             if self.wrong:
                 return
-            if said == "verified" and not self.behind(flow):
+            if said == "verified" and not way.behind():
                 break
-            if self.is_hurt and self.outcomes[-2] == said:
+            if self.is_hurt and way.outcomes[-2:-1] == [said] != ["verified"]:
                 # It refuses to go on, as it may.
                 break
         if said == "verified" and self.case.backfills:
-            said = self._run(flow, "last-backfill", self._window(whole=True))
+            said = self._run(self, "last-backfill", self._window(whole=True))
         if said != "verified" and not self.is_hurt and not self._is_stuck(said):
             self.blame("d", f"nothing has hurt, and it ends with: {said}")
-        if said == "verified" and (behind := self.behind(flow)):
+        if said == "verified" and (behind := way.behind()):
             self.blame("d", f"verified, and never gets on: {behind}")
 
     def _is_stuck(self, said: str) -> bool:
@@ -234,37 +254,43 @@ class History(Oracles):
         until = self.random.randint(began + 1, now)
         return Window(self.random.choice((began, self.random.randint(began, until - 1))), until)
 
-    def _run(self, flow: Flow, name: str, window: Window | None = None) -> str:
+    def _run(self, way: Oracles, name: str, window: Window | None = None) -> str:
         """Run a flow once, or a backfill; gives "verified" or what it said."""
         if self.case.options.get("sync.group.offsets.enabled") or self.case.asks:
             self.read_on()
         if self.adversary.happens("second run"):
             self.note("!! another run of the flow begins at the same moment")
             other = Process("driver of another run")
-            self.world.spawn(other, lambda: self._steps(flow, name + BESIDE))
-        self.began = self.world.now
-        self.is_cut_unseen &= any(not task.done for task in self.spark.late)
+            self.world.spawn(other, lambda: self._steps(way, name + BESIDE))
+        way.is_cut_unseen &= any(not task.done for task in self.spark.late)
         if self.case.asks:
-            self.seen.append((self.began, self.shown_by_source()))
+            self.seen.append((self.world.now, self.shown_by_source()))
         self.driver, faults = Process("driver"), len(self.adversary.injected)
-        said: str = self.world.run(self.driver, lambda: self._steps(flow, name, window))
+        said: str = self.world.run(self.driver, lambda: self._steps(way, name, window))
         is_alone = len(self.adversary.injected) == faults and self.world.is_idle
-        self._is_at_end = is_alone and said == "verified" and not window
+        self._is_at_end = is_alone and said == "verified" and not window and len(self.ways) == 1
         self.moments.append(self.world.now)
-        self.outcomes.append(said)
+        way.outcomes.append(said)
         if self.case.asks and not self.wrong:
-            ask(self, flow)
+            ask(self)
         return said
 
-    def _steps(self, flow: Flow, name: str, window: Window | None = None) -> str:
+    def _begin_run(self, way: Oracles, name: str) -> Task:
+        """Begin a run beside the one that follows."""
+        process = Process("driver of the opposite flow")
+        return self.world.spawn(process, lambda: self._steps(way, name))
+
+    def _steps(self, way: Oracles, name: str, window: Window | None = None) -> str:
         """All steps of a run, in a process of its own; as ``_run``."""
-        began, run, said = self.world.now, Run(flow, name), "verified"
+        began, run, said = self.world.now, Run(way.flow, name), "verified"
+        if not name.endswith(BESIDE):
+            way.began = began
         try:
             for step in _STEPS if self.case.publishes else _STEPS[:-1]:
                 self.step = step
                 self._tier()
                 if step == "verify":
-                    self.judging[name] = self.world.now
+                    way.judging[name] = self.world.now
                 given: tuple[Any, ...] = ()
                 if step == "plan":
                     given = (RunOptions(window=window),)
@@ -273,10 +299,10 @@ class History(Oracles):
                 getattr(run, step)(*given)
         except FerryError as error:
             said = str(error)
-            self.was_told |= "no longer has all that this run has read of it" in said
+            way.was_told |= "no longer has all that this run has read of it" in said
             if not error.message.strip():
                 self.blame("e", f"{type(error).__name__} without a sentence")
-            is_whole = self.harmed_at < 0 and not self.is_hurt
+            is_whole = way.harmed_at < 0 and not self.is_hurt
             # A group that expires after the copy takes the positions along, and the next run restores them.
             is_blamed = isinstance(error, VerificationFailed) and "no position" not in said
             # What cannot be read is not blamed, but told; and of a range without records, whose producer the broker
@@ -284,7 +310,7 @@ class History(Oracles):
             is_blamed &= "has no leader" not in said
             is_blamed &= not self._is_forgotten(said)
             # A coordinator that is cut off from the others has old positions.
-            is_blamed &= all(until < began for until, _ in self.target.cut_off.values())
+            is_blamed &= all(until < began for until, _ in way.target.cut_off.values())
             # Of two first runs that begin at the logs' ends, one may have planned what the other has begun.
             is_blamed &= not (self.case.backfills and self.was_injected("second run"))
             if is_whole and is_blamed:
@@ -294,13 +320,13 @@ class History(Oracles):
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
             self.blame("e", f"{name}: {said}{_where(error)}")
-        self.note(f"{name}: {said}")
+        self.note(f"{name}{' back' if way is not self else ''}: {said}")
         if said == "verified":
-            self.check(flow, name, began, window)
-        if self.judging.pop(name, None) is not None:
-            for _, target in self.pairs():
-                shown = log.shown() if (log := self.target.log(target)) else ()
-                self.proved.setdefault(target, set()).update(it for _, it in shown)
+            way.check(name, began, window)
+        if way.judging.pop(name, None) is not None:
+            for _, target in way.pairs():
+                shown = log.shown() if (log := way.target.log(target)) else ()
+                way.proved.setdefault(target, set()).update(it for _, it in shown)
         return said
 
 

@@ -62,7 +62,11 @@ class Workload:
         self.source.distance_s, self.target.offset_bytes = case.distance_s, case.offset_bytes
         self.source.answer_bytes = self.target.answer_bytes = case.answer_bytes
         self.written_at: dict[bytes, int] = {}
-        self._numbers = 0
+        self._begin("")
+
+    def _begin(self, mark: str) -> None:
+        """Begin to write to the source: values with such a mark."""
+        self._mark, self._numbers = mark, 0
         self._producers: dict[tuple[TopicPartition, str, int], int] = {}
         self._open: dict[tuple[TopicPartition, int], set[bytes]] = {}
 
@@ -76,12 +80,18 @@ class Workload:
 
     def data_topics(self, cluster: SimCluster) -> set[str]:
         """The topics on a cluster that hold the flow's data."""
-        prefix = "" if cluster is self.source else f"{self.source.alias}."
+        prefix = "" if cluster is self.source else self.prefix
         return {prefix + it.name for it in self.case.topics} & cluster.topics.keys()
+
+    @property
+    def prefix(self) -> str:
+        """What the names of the target's topics begin with."""
+        return "" if self.case.both_ways else f"{self.source.alias}."
 
     def forget_topic(self, cluster: SimCluster, name: str) -> None:
         """Note that a topic's records go."""
-        for log in cluster.topics[name].logs if cluster is self.source else ():
+        is_gone = cluster is self.source or self.case.both_ways
+        for log in cluster.topics[name].logs if is_gone else ():
             self.removed |= {value for _, value in log.shown()}
 
     def pairs(self) -> Iterator[tuple[TopicPartition, TopicPartition]]:
@@ -90,7 +100,7 @@ class Workload:
             for number in range(topic.partitions):
                 yield (
                     TopicPartition(topic.name, number),
-                    TopicPartition(f"primary.{topic.name}", number),
+                    TopicPartition(f"{self.prefix}{topic.name}", number),
                 )
 
     def is_compacted(self, topic: str) -> bool:
@@ -156,7 +166,7 @@ class Workload:
         values = []
         for at in range(count):
             self._numbers += 1
-            value = b"%s/%d" % (str(tp).encode(), self._numbers)
+            value = b"%s%s/%d" % (self._mark.encode(), str(tp).encode(), self._numbers)
             values.append((b"k%d" % (at if in_turn else self.random.randrange(_KEYS)), value))
         codec = self.random.choice((0, 0, 1, 4))
         producer, is_open = None, False

@@ -25,6 +25,23 @@ class ReturnedSpan(NamedTuple):
     producer_id: int
 
 
+class LogSeen(NamedTuple):
+    """A log as it was before the ledger was read, which therefore names all that was committed there until then.
+
+    Attributes:
+        end: its last stable offset.
+        leader_epoch: its leader's epoch; -1 where that is not known.
+    """
+
+    end: int
+    leader_epoch: int
+
+    def has(self, batch: Batch) -> bool:
+        """Whether a batch below ``end`` was there then; one of a later epoch has taken a lost one's place."""
+        epoch = batch.header.leader_epoch
+        return batch.header.next_offset <= self.end and not 0 <= self.leader_epoch < epoch
+
+
 class _Offsets:
     """Offsets of one producer."""
 
@@ -69,6 +86,7 @@ class Returned(BatchFilter):
             known. Batches of later ones were written after the log was truncated.
         lost: the offsets ``[start, end)`` of records that the target has no longer, in any order; None where it has
             lost some, and which ones is unknown: then none is left out, and none copied.
+        seen: the source's log, of which the ledger names all that has come; None for any log.
     """
 
     def __init__(
@@ -77,9 +95,10 @@ class Returned(BatchFilter):
         is_by: Callable[[int, int], bool] = lambda _, __: True,
         adopted_epoch: int = -1,
         lost: Iterable[tuple[int, int]] | None = (),
+        seen: LogSeen | None = None,
     ) -> None:
         self._by_producer: dict[int, _Offsets] = defaultdict(_Offsets)
-        self._is_by, self._adopted_epoch = is_by, adopted_epoch
+        self._is_by, self._adopted_epoch, self._seen = is_by, adopted_epoch, seen
         self._doubted: set[int] = set()
         for start, end, producer_id in sorted(spans):
             self._by_producer[producer_id].add(start, end)
@@ -116,8 +135,8 @@ class Returned(BatchFilter):
         """See ``BatchFilter``: all of a batch or nothing of it, since brokers never mix batches.
 
         Raises:
-            MalformedBatch: if only a part of it is, so that the ledger is of another log; or whether the target still
-                has it is unknown.
+            MalformedBatch: if only a part of it is, so that the ledger is of another log; or whether it has come, or
+                whether the target still has it, is unknown.
         """
         if not self._has_come(batch) or self._lost.has_part_of(start, end):
             return None
@@ -141,6 +160,11 @@ class Returned(BatchFilter):
     def _has_come(self, batch: Batch) -> bool:
         """Whether a batch has come from the target; raises as ``reason``."""
         first, end = batch.header.base_offset, batch.header.next_offset
+        if self._seen and not self._seen.has(batch):
+            raise MalformedBatch(
+                f"a batch at offset {first} that has come since the run began to copy, in the place of a lost one (an "
+                "unclean leader election?): the next run asks whether it has come from the target"
+            )
         is_later = 0 <= self._adopted_epoch < batch.header.leader_epoch
         for producer_id in (batch.header.producer_id, *(() if is_later else (ANY_PRODUCER,))):
             offsets = self._by_producer.get(producer_id)

@@ -5,7 +5,7 @@ from kafka_ferry.copy.outcome import Outcome
 from kafka_ferry.copy.outcome_files import OutcomeFiles
 from kafka_ferry.copy.rate_limit import RateLimit
 from kafka_ferry.copy.target.dead_letters import dead_letter_creation
-from kafka_ferry.copy.target.fencing import fence_writers, restore_positions
+from kafka_ferry.copy.target.fencing import fence_writers, restore_positions, settle_writers
 from kafka_ferry.copy.task import copy_for_flow
 
 __all__ = [
@@ -18,4 +18,5 @@ __all__ = [
     "dead_letter_creation",
     "fence_writers",
     "restore_positions",
+    "settle_writers",
 ]

@@ -385,6 +385,8 @@ class OtherFlows:
             came to the source; topics that no flow copied there are absent.
         returned: by source topic with records that the opposite flow has copied from the target, and
             that are left out: the offset in that flow's ledger from which on it has to be read.
+        returned_end: that ledger's end, where such records are left out, from which on it may name the first ones of
+            any other topic; 0 where it does not exist yet, -1 where it does not matter, or cannot be read.
         mixed: the source topics with records that MirrorMaker 2 has copied there from the target, or may have, and that
             the opposite flow has not taken over since.
         shared: by remote topic of topics that are gone, the other flows that copy to it; "?" where
@@ -394,6 +396,7 @@ class OtherFlows:
 
     origins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     returned: Mapping[str, int] = field(default_factory=dict)
+    returned_end: int = -1
     mixed: frozenset[str] = frozenset()
     shared: Mapping[str, str] = field(default_factory=dict)
     rivals: Mapping[str, str] = field(default_factory=dict)

@@ -99,6 +99,7 @@ class Range:
         origins: the ids of all clusters that the topic's records came through, the source's too.
         returned_since: the offset in the opposite flow's ledger, on the source, from which on it names
             records that came from the target and are left out; -1 where none are.
+        is_hidden: whether an open transaction on the target hides what was copied before, or the end of it.
         expires_at: about when the source may delete the first of its records, in milliseconds since
             1970; -1 for never or unknown.
         transform: the fingerprint of the rule that its records go through, "" for none.
@@ -122,6 +123,7 @@ class Range:
     begin: str = ""
     origins: tuple[str, ...] = ()
     returned_since: int = -1
+    is_hidden: bool = False
     expires_at: int = -1
     transform: str = ""
     schema_ids: str = ""

@@ -48,8 +48,16 @@ def partition_steps(
         for step in _partition(flow, state, pair, topic, number, at):
             if isinstance(step, Range):
                 are_remote += state.source.logs.remote_offsets(step.source, step.start, step.end)
-                since = state.other_flows.returned.get(topic.name, -1)
-                yield replace(step, origins=origins, returned_since=since, transform=transform)
+                flows = state.other_flows
+                since = flows.returned.get(topic.name, flows.returned_end)
+                is_hidden = step.target in state.positions.hidden
+                yield replace(
+                    step,
+                    origins=origins,
+                    returned_since=since,
+                    transform=transform,
+                    is_hidden=is_hidden,
+                )
                 if step.begin or (at_end and not pair.position(number)):
                     left_out.append(step.start - state.source.logs.bounds[step.source].start)
             else:

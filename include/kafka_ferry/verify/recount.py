@@ -11,7 +11,7 @@ Only if such a batch has gaps, as log compaction leaves them, it is opened.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
@@ -31,6 +31,7 @@ from kafka_ferry.verify.recount_by_offset import (
 from kafka_ferry.verify.recount_result import PartitionRecount, Recount, Stranger, strangers_of
 from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.fetch import corrupt_in
+from kafka_ferry.wire.partitions.held_back import wait_for_shown
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import ended_batches
 
@@ -68,9 +69,10 @@ class _Counted:
 
     def add_boundary(self, header: BatchHeader, end: int) -> None:
         """Add the batch that holds the last record before the ranges, which ends at ``end``."""
-        # One across the boundary is none of the flow's, whose batches end there.
+        # One across the boundary is none of the flow's, whose batches end there; nor has a cleaner put it there.
         if header.next_offset > end:
             self.foreign.add(header)
+            self.overwritten += 1
         else:
             self.records, self.writer = 1, header.producer_id
 
@@ -111,9 +113,7 @@ def recount_here(
     target: Cluster, partitions: Asked
 ) -> list[tuple[TopicPartition, PartitionRecount]]:
     """Recount partitions one after the other, in this process; errors as of ``recount``."""
-    with connect(target) as cluster:
-        retry(lambda: cluster.recent_leaders(tp for tp, _, _ in partitions))
-        return [(tp, recount(cluster, tp, claims, until)) for tp, claims, until in partitions]
+    return _recounts(target, partitions, recount)
 
 
 def recount_each(
@@ -124,11 +124,27 @@ def recount_each(
     Raises:
         FerryError: as ``recount``, if it passes by itself.
     """
+    return _recounts(target, partitions, recount_or_reason)
+
+
+def _recounts(
+    target: Cluster, partitions: Asked, count: Callable[..., PartitionRecount]
+) -> list[tuple[TopicPartition, PartitionRecount]]:
+    """Each partition's recount; again where another client's open transaction had hidden some of the records."""
     with connect(target) as cluster:
         retry(lambda: cluster.recent_leaders(tp for tp, _, _ in partitions))
-        return [
-            (tp, recount_or_reason(cluster, tp, claims, until)) for tp, claims, until in partitions
-        ]
+        found = {tp: count(cluster, tp, claims, until) for tp, claims, until in partitions}
+        ends = {
+            tp: max(claim.target_end for claim in claims)
+            for tp, claims, _ in partitions
+            if any(it.uncleaned for it in found[tp].ranges)
+            and not any(claim.preserved for claim in claims)
+        }
+        shown = wait_for_shown(cluster, ends) if ends else ()
+        for tp, claims, until in partitions:
+            if tp in shown:
+                found[tp] = count(cluster, tp, claims, until)
+    return list(found.items())
 
 
 def recount_or_reason(

@@ -27,9 +27,9 @@ _T = TypeVar("_T")
 _RECORDS_ASKED_FOR: Final = 3
 
 
-def ask(history: Oracles, flow: Flow) -> None:
+def ask(history: Oracles) -> None:
     """Ask where the application continues, whether the copy is the same, how old it is, and where some records are."""
-    before = history.shown_by_source()
+    flow, before = history.flow, history.shown_by_source()
     is_down = history.random.random() < 0.3
     if said := _said(history, lambda: failover(flow, dry_run=True, source_down=is_down)):
         ready = (it for it in said.groups if it.name == GROUP and it.state == "ready")

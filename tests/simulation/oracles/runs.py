@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,25 +40,49 @@ class Oracles(Workload):
     Attributes:
         adversary: meets each request.
         judging: the runs that are between reading back and their word, and since when.
+        flow: the flow.
         began: when the run began that goes on.
+        outcomes: what its runs said.
         is_cut_unseen: whether ledger or positions have lost their ends after a run had begun to plan that goes on.
         was_told: whether a run has said that the ledger lost entries: what it knew of earlier backfills may be gone.
         harmed_at: when the target last lost something; -1 for never.
         spoilt_at: when that was something else than the ends of ledger and positions.
         proved: by partition of the target, what has ever been there when a run had read it back.
-        wrong: what is wrong; None while nothing is.
+        wrongs: all that is wrong.
+        ways: of each flow: this one, and the one in the opposite direction, where there is one.
     """
 
     judging: dict[str, float] = field(default_factory=dict)
     began: float = 0.0
+    outcomes: list[str] = field(default_factory=list)
     is_cut_unseen: bool = False
     was_told: bool = False
     harmed_at: float = -1.0
     spoilt_at: float = -1.0
     proved: dict[TopicPartition, set[bytes | None]] = field(default_factory=dict)
-    wrong: Wrong | None = None
+    wrongs: list[Wrong] = field(default_factory=list)
+    ways: list[Oracles] = field(default_factory=list)
 
     adversary: Adversary = field(init=False)
+    flow: Flow = field(init=False)
+
+    def turn(self) -> Oracles:
+        """The same for the flow in the opposite direction: what is true is shared, what that flow does is its own."""
+        other = copy(self)
+        other.source, other.target = self.target, self.source
+        other.judging, other.proved, other.replaced, other.outcomes = {}, {}, {}, []
+        other._begin(f"{other.source.alias}:")
+        return other
+
+    @property
+    def wrong(self) -> Wrong | None:
+        """What is wrong; None while nothing is."""
+        return self.wrongs[0] if self.wrongs else None
+
+    @property
+    def judges(self) -> bool:
+        """Whether a run of any flow is between reading back and its word."""
+        return any(it.judging for it in self.ways)
 
     def was_injected(self, kind: str) -> bool:
         return any(it.kind == kind for it in self.adversary.injected)
@@ -65,11 +90,14 @@ class Oracles(Workload):
     @property
     def is_hurt(self) -> bool:
         """Whether a run may refuse to go on."""
-        return any(FAULT_KINDS[it.kind].hurts for it in self.adversary.injected)
+        kinds = [FAULT_KINDS[it.kind] for it in self.adversary.injected]
+        return any(it.hurts or (it.touches_target and self.case.both_ways) for it in kinds)
 
-    def behind(self, flow: Flow) -> str:
+    def behind(self) -> str:
+        """What is not copied yet; "" if nothing is."""
+        positions = self._positions()
         for source, target in self.pairs():
-            position = self._positions(flow).get(target)
+            position = positions.get(target)
             log = self.source.log(source)
             if log and position is not None and position.offset < log.stable:
                 return f"{source} is at {position.offset} of {log.stable}"
@@ -79,10 +107,10 @@ class Oracles(Workload):
         return ""
 
     def blame(self, oracle: str, what: str) -> None:
-        self.wrong = self.wrong or Wrong(oracle, what)
+        self.wrongs.append(Wrong(oracle, what))
 
-    def _positions(self, flow: Flow) -> Mapping[TopicPartition, Any]:
-        offsets = self.target.groups.offsets.get(position_group(flow.name), {})
+    def _positions(self) -> Mapping[TopicPartition, Any]:
+        offsets = self.target.groups.offsets.get(position_group(self.flow.name), {})
         return {tp: position_of(it.offset, it.metadata, it.epoch) for tp, it in offsets.items()}
 
     @property
@@ -95,6 +123,8 @@ class Oracles(Workload):
         has_forgotten = self.was_injected("cut internal") and self.was_injected("expire ids")
         is_told = self.was_told and self.case.backfills
         is_lost = self.is_cut_unseen or has_forgotten or is_told
+        # What came from the target is known by the opposite flow's ledger alone.
+        is_lost |= self.case.both_ways and self.was_injected("cut internal")
         return is_lost or self.spoilt_at >= self.began
 
     def check_commit(self, known: Transaction) -> None:
@@ -125,9 +155,9 @@ class Oracles(Workload):
                         "f", f"a transaction commits records to {tp}, which is another topic by now"
                     )
 
-    def check(self, flow: Flow, name: str, began: float, window: Window | None) -> None:
+    def check(self, name: str, began: float, window: Window | None) -> None:
         """What a consumer of the target reads, now that a run says "verified"."""
-        positions = self._positions(flow)
+        positions = self._positions()
         for source, target in self.pairs():
             there = self.target.log(target)
             shown = there.shown() if there else []
@@ -155,6 +185,9 @@ class Oracles(Workload):
                 at = self.written_at
                 must = [it for it in must if it and window and window.since_ms <= at[it] < until]
             there_now = {*have}
+            if self.harmed_at >= 0:
+                # What the target's own clients have written there is not the flow's to prove.
+                must = [it for it in must if self._is_copied(it)]
             missing = [it for it in must if it not in there_now and it not in self.removed]
             if self.harmed_at >= began and not self.was_injected("cut internal"):
                 # What an earlier run has proved and is lost during this one is for the next one to see.
@@ -177,6 +210,11 @@ class Oracles(Workload):
                 self._check_group(name, source, target)
             elif is_simple and self.read_at.get(source, 0.0) < self.replaced.get(source, -1.0):
                 self._check_held(name, source, target, position.offset)
+
+    def _is_copied(self, value: bytes | None) -> bool:
+        """Whether the source's own clients have written it first."""
+        is_marked = (value or b"").startswith(b"backup:")
+        return is_marked == (self.source.alias == "backup")
 
     def _check_offsets(
         self, name: str, target: TopicPartition, shown: Sequence[tuple[int, bytes | None]]
@@ -232,9 +270,17 @@ class Oracles(Workload):
         self, name: str, source: TopicPartition, target: TopicPartition, have: list[bytes | None]
     ) -> None:
         last = 0
+        # What came from the target is known by the opposite flow's ledger alone.
+        is_unknown = self.case.both_ways and self.was_injected("cut internal")
+        is_excused = source in self.returned or is_unknown
+        # What one cluster has lost comes back from the other one behind what is new.
+        is_any_order = self.case.backfills or (self.case.both_ways and self.is_hurt)
         for value in have:
             known = self.order.get(value or b"")
             if known is None and self.lost_marks and not last:
+                continue
+            if known and not self._is_copied(value):
+                # Of the target's own clients.
                 continue
             if known is None or known[0] != source:
                 self.blame(
@@ -246,11 +292,11 @@ class Oracles(Workload):
                     "a", f"{name} is verified, and {target} has {value!r}, which was aborted"
                 )
                 return
-            if known[1] <= last and not self.case.backfills and source not in self.returned:
+            if known[1] <= last and not (is_any_order or is_excused):
                 again = "twice" if have.count(value) > 1 else "out of order"
                 self.blame("a", f"{name} is verified, and {target} has {value!r} {again}")
                 return
             last = known[1]
-        is_excused = source in self.returned or self.was_told
-        if self.case.backfills and len({*have}) < len(have) and not is_excused:
+        is_excused |= self.was_told
+        if is_any_order and len({*have}) < len(have) and not is_excused:
             self.blame("a", f"{name} is verified, and {target} has records twice")

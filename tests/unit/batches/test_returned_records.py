@@ -1,5 +1,6 @@
 """Which batches hold records that came from the target, and what becomes of them."""
 
+from contextlib import nullcontext
 from itertools import starmap
 
 import pytest
@@ -14,7 +15,7 @@ from kafka_ferry.batches import (
     converted_batches,
     split_batches,
 )
-from kafka_ferry.batches.returned_records import ANY_PRODUCER, ReturnedSpan
+from kafka_ferry.batches.returned_records import ANY_PRODUCER, LogSeen, ReturnedSpan
 from tests.support.records.batches import a_batch, a_marker
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=12)
@@ -74,6 +75,24 @@ def test_a_ledger_that_names_a_part_of_a_batch_speaks_of_another_log(span: tuple
     (batch,) = split_batches(a_batch(3, at=10, producer_id=7))
     with pytest.raises(MalformedBatch, match="a batch at offset 10 of which a part alone"):
         Returned([ReturnedSpan(*span, 7)]).reason(batch, 10, 13)
+
+
+@pytest.mark.parametrize(
+    ("seen", "is_sure"),
+    [
+        (LogSeen(13, 4), True),
+        (LogSeen(99, -1), True),
+        # An unclean leader election has taken what was there, and something else has come in its place.
+        (LogSeen(12, 4), False),
+        (LogSeen(99, 3), False),
+    ],
+)
+def test_of_what_has_come_since_the_ledger_was_read_nothing_is_known(
+    seen: LogSeen, is_sure: bool
+) -> None:
+    (batch,) = split_batches(a_batch(3, at=10, leader_epoch=4))
+    with nullcontext() if is_sure else pytest.raises(MalformedBatch, match="the next run asks"):
+        assert Returned(seen=seen).reason(batch, 10, 13) is None
 
 
 @pytest.mark.parametrize("writer", [7, 8])

@@ -30,9 +30,15 @@ from typing import TYPE_CHECKING
 from kafka_ferry.batched import batched
 from kafka_ferry.batches import Segment
 from kafka_ferry.batches.epochs import EpochEnd, branch_end
-from kafka_ferry.batches.returned_records import ANY_PRODUCER, Returned, ReturnedSpan
+from kafka_ferry.batches.returned_records import (
+    ANY_PRODUCER,
+    LogSeen,
+    Returned,
+    ReturnedSpan,
+)
 from kafka_ferry.batches.segments import first_lost, without_overlaps
 from kafka_ferry.config.flow import names_of
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import CorruptBatch, FerryError
 from kafka_ferry.ledger import CopiedRange, CopyingEntry, TransactionEntry, ledger_topic
 from kafka_ferry.ledger.epochs import epoch_history
@@ -43,6 +49,7 @@ from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.at_offset import LOGS_AT_ONCE, batch_at, has_copied, with_batches
 from kafka_ferry.wire.partitions.epochs import epoch_ends
+from kafka_ferry.wire.partitions.list_offsets import LATEST, READ_COMMITTED, log_offsets
 from kafka_ferry.wire.partitions.partition_log import led_logs, partition_log
 from kafka_ferry.wire.partitions.scan import stored_batches
 
@@ -77,6 +84,8 @@ class ReturnedRecords:
         return self._known
 
     def _read(self) -> dict[TopicPartition, Returned]:
+        with connect(self._flow.source) as cluster:
+            seen = retry(lambda: _seen(cluster, self._wanted))
         require_settled(self._flow.source, ledger_topic(self._flow.target.alias))
         spans: dict[TopicPartition, list[ReturnedSpan]] = defaultdict(list)
         copies: dict[TopicPartition, list[Segment]] = defaultdict(list)
@@ -115,8 +124,10 @@ class ReturnedRecords:
                 partial(_is_by, self._flow.source, tp, epoch),
                 epoch,
                 None if tp in unknown else lost[tp],
+                # Of one without a leader nothing was seen.
+                seen.get(tp, LogSeen(0, -1)),
             )
-            for tp, of_partition in spans.items()
+            for tp, of_partition in ((tp, spans[tp]) for tp in self._wanted)
             for epoch in (adopted_epochs.get(tp, -1),)
         }
 
@@ -129,6 +140,9 @@ class ReturnedRecords:
         flow = self._flow
         since = min(range_.returned_since for range_ in self._wanted.values())
         ledger = ledger_topic(flow.target.alias)
+        if not ClusterControl(flow.source).topic_ids([ledger]):
+            # It has never copied anything.
+            return
         for _, entry, producer_id in entries_with_producers(flow.source, ledger, since):
             if not isinstance(entry, CopyingEntry) or entry.flow != opposite_name(flow):
                 continue
@@ -242,6 +256,17 @@ class ReturnedRecords:
                 assert copied.producer is not None
                 spans[tp] = retry(partial(_after, cluster, tp, copied.end, copied.producer))
         return spans
+
+
+def _seen(
+    cluster: WireCluster, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, LogSeen]:
+    """The logs as they are now, of the partitions that have a leader."""
+    with cluster.forgetting():
+        led = {tp: it for tp, it in cluster.leaders(partitions).items() if it.node >= 0}
+        nodes = {tp: it.node for tp, it in led.items()}
+        ends = log_offsets(cluster, nodes, (LATEST,), READ_COMMITTED)
+    return {tp: LogSeen(end, led[tp].epoch) for tp, (end,) in ends.items()}
 
 
 def _images_from(first: int, copies: Iterable[Segment]) -> list[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import product
@@ -12,6 +12,7 @@ from kafka_ferry.batches import for_producer, single_record
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import read_positions
+from kafka_ferry.copy.target.ledger_recovery import LedgerRecovery
 from kafka_ferry.copy.target.open_ledger import outcome_by_markers
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import (
@@ -38,7 +39,7 @@ from kafka_ferry.wire.transactions.endings import (
     transactional_ids,
 )
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
-from kafka_ferry.wire.transactions.settlement import Settlement
+from kafka_ferry.wire.transactions.settlement import Evidence, Settlement
 
 _TIMEOUT_MS: Final = 60_000
 _WRITER: Final = 0
@@ -77,6 +78,21 @@ def fence_writers(flow: Flow, writers: int) -> None:
     with connect(flow.target, "producer") as cluster:
         for number, preserved in product(range(writers), (False, True)):
             _take_over(cluster, flow, number, preserved=preserved)
+
+
+def settle_writers(flow: Flow, written: Mapping[int, Collection[TopicPartition]]) -> None:
+    """Fence writers, and end what they have left open on partitions that belong to other writers by now.
+
+    An unclean leader election may lose a marker long after: only the producer that has written it can end it again.
+
+    Args:
+        flow: the flow.
+        written: by the number of a writer, *target* partitions to which it has written.
+    """
+    evidence = LedgerRecovery(flow).outcomes
+    with connect(flow.target, "producer") as cluster:
+        for number, partitions in written.items():
+            _take_over(cluster, flow, number, written=partitions, evidence=evidence)
 
 
 def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, Position]) -> None:
@@ -235,9 +251,18 @@ def _append_all(
 
 
 def _take_over(
-    cluster: WireCluster, flow: Flow, number: int, *, preserved: bool = False
+    cluster: WireCluster,
+    flow: Flow,
+    number: int,
+    *,
+    preserved: bool = False,
+    written: Collection[TopicPartition] = (),
+    evidence: Evidence | None = None,
 ) -> tuple[TransactionalProducer, Settlement]:
-    """The producer of a writer number; its previous holder is fenced and its transaction has ended."""
+    """The producer of a writer number; its previous holder is fenced and its transaction has ended.
+
+    Other arguments as of ``Settlement.settle``.
+    """
     name = transactional_id(flow.name, number, preserved=preserved)
     producer = TransactionalProducer(cluster, name, timeout_ms=_TIMEOUT_MS)
     ending = retry(lambda: learn_ending(cluster, name))
@@ -245,6 +270,6 @@ def _take_over(
     settlement = Settlement(cluster, cluster, producer, position_group(flow.name))
     # Where no broker leads a partition, the writer that next writes to it settles it by the ledger.
     own = ledger_topic(flow.source.alias), flow.dead_letter_name
-    optional = {tp for tp in ending.partitions if tp.topic not in own}
-    settlement.settle(ending, [], [], optional=optional)
+    optional = {tp for tp in (*ending.partitions, *written) if tp.topic not in own}
+    settlement.settle(ending, written, [], evidence, optional)
     return producer, settlement

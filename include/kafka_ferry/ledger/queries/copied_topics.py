@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.compute as pc
@@ -52,6 +52,19 @@ def copied_topics(ledger: LedgerTable) -> list[TopicCopy]:
     # One thread keeps the order.
     rows = ledger.read(ordinary_rows(), columns).group_by(columns, use_threads=False).aggregate([])
     return [TopicCopy(*row.values()) for row in rows.select(columns).to_pylist()]
+
+
+def past_writers(
+    ledger: LedgerTable, remote_topics: Collection[str]
+) -> set[tuple[TopicPartition, int]]:
+    """The *target* partitions of some topics, with the numbers of all writers that they have had."""
+    keys = ["remote_topic", "partition", "writer"]
+    wanted = ordinary_rows() & is_one_of("remote_topic", remote_topics)
+    rows = ledger.read(wanted, keys).group_by(keys).aggregate([])
+    return {
+        (TopicPartition(row["remote_topic"], row["partition"]), row["writer"])
+        for row in rows.to_pylist()
+    }
 
 
 def copies_since(ledger: LedgerTable) -> list[CopiedSince]:

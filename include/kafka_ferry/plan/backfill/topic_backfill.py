@@ -240,7 +240,8 @@ class TopicBackfill:
             remote_topic_id=self._remote.topic_id if self._remote else "",
             origins=origins_beyond(self._state, self._pair),
             # Records from the opposite flow lie below the position, and anywhere in its ledger.
-            returned_since=0 if source.topic in self._state.other_flows.returned else -1,
+            returned_since=min(self._state.other_flows.returned_end, 0),
+            is_hidden=target in self._state.positions.hidden,
             transform=self._transform,
             backfill=Backfill(
                 self._window.since_ms,

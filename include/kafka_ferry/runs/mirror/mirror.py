@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import read_positions
-from kafka_ferry.copy import fence_writers, restore_positions
+from kafka_ferry.copy import fence_writers, restore_positions, settle_writers
 from kafka_ferry.errors import (
     CheckpointInUse,
     ClusterUnreachable,
@@ -17,6 +18,7 @@ from kafka_ferry.errors import (
     OtherRunActive,
 )
 from kafka_ferry.ledger import RunEntry, append_entry, ledger_topic
+from kafka_ferry.ledger.queries.copied_topics import past_writers
 from kafka_ferry.ledger.queries.run_starts import last_run, last_runs
 from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import Plan, Position, TopicPartition
@@ -149,6 +151,7 @@ class Copying:
         if before:
             log.info("The writers differ from those of the last run: fencing the old ones")
             fence_writers(flow, most)
+        self._settle_others(plan)
         self._restore_forgotten(plan)
         entry = RunEntry(
             flow=flow.name,
@@ -163,6 +166,17 @@ class Copying:
         append_entry(flow, entry)
         if before:
             fence_writers(flow, most)
+
+    def _settle_others(self, plan: Plan) -> None:
+        """End what writers have left open in partitions that belong to others by now, which hides what was copied."""
+        own = {range_.target: range_.writer for range_ in plan.ranges if range_.is_hidden}
+        if not own:
+            return
+        written: dict[int, list[TopicPartition]] = defaultdict(list)
+        for target, number in past_writers(self._ledger, {target.topic for target in own}):
+            if own.get(target, number) != number:
+                written[number].append(target)
+        settle_writers(self._flow, written)
 
     def _restore_forgotten(self, plan: Plan) -> None:
         """Commit the ledger's positions where the group has none, or a moved one, before any task looks for them.

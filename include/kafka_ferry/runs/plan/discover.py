@@ -219,9 +219,9 @@ def _add_returned(
     if not leaves_out(flow):
         return state
     returned: dict[str, int] = {}
-    unknown = ""
+    returned_end, unknown = 0, ""
     if ledger_topic(flow.target.alias) in state.source.names:
-        returned, unknown = find_returned(
+        returned, returned_end, unknown = find_returned(
             flow,
             state.source,
             state.positions.known,
@@ -232,7 +232,9 @@ def _add_returned(
     mixed, unread = mixed_topics(flow, state.source, remote_names)
     return replace(
         state,
-        other_flows=replace(state.other_flows, returned=returned, mixed=mixed),
+        other_flows=replace(
+            state.other_flows, returned=returned, returned_end=returned_end, mixed=mixed
+        ),
         unknown=(*state.unknown, *filter(None, (unknown, unread))),
     )
 

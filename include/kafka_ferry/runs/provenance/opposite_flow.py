@@ -74,7 +74,7 @@ def find_returned(
     upstream: Upstream,
     target_id: str,
     remote_names: Mapping[str, str],
-) -> tuple[dict[str, int], str]:
+) -> tuple[dict[str, int], int, str]:
     """Where reading the opposite flow's ledger has to start, for each topic whose records it names.
 
     Args:
@@ -86,7 +86,7 @@ def find_returned(
         remote_names: the remote topics' names.
 
     Returns:
-        An offset in that ledger by topic; and why it could not be read, "" where it could.
+        An offset in that ledger by topic, and its end; and why it could not be read, "" where it could.
     """
     opposite, topics = opposite_ledger(flow), source.topics
     try:
@@ -95,6 +95,7 @@ def find_returned(
     except (AccessDenied, LedgerError) as error:
         return (
             {},
+            -1,
             f"Topics with records of {flow.target.alias} are not copied: {error}",
         )
     since = dict.fromkeys(returned_topics(flow, upstream, target_id) & topics.keys(), end)
@@ -111,7 +112,7 @@ def find_returned(
             first = since.setdefault(tp.topic, end)
             if last > starts.get(tp, 0):
                 since[tp.topic] = min(first, offset)
-    return since, ""
+    return since, end, ""
 
 
 def mixed_topics(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Final
 
@@ -14,7 +15,12 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.partitions.fetch import batch_past, fetch_one
-from kafka_ferry.wire.partitions.list_offsets import high_watermarks
+from kafka_ferry.wire.partitions.list_offsets import (
+    LATEST,
+    READ_COMMITTED,
+    high_watermarks,
+    log_offsets,
+)
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +64,44 @@ def read_held_back(
             offsets = ends[tp] - stable_ends[tp]
             held[tp] = HeldBack(offsets, first_time(begin.header), begin.header.producer_id)
     return held
+
+
+def wait_for_shown(cluster: WireCluster, ends: Mapping[TopicPartition, int]) -> set[TopicPartition]:
+    """Wait while open transactions keep what lies below some offsets from readers, as long as an error is retried.
+
+    Args:
+        cluster: the cluster, with no request on its way.
+        ends: the offsets, by partition.
+
+    Returns:
+        The partitions that show all below them.
+
+    Raises:
+        FerryError: if the cluster does not say for a minute where logs end.
+    """
+    shown = set[TopicPartition]()
+
+    def ask() -> None:
+        with cluster.forgetting():
+            leaders = cluster.recent_leaders(ends)
+            led = {tp: leader.node for tp, leader in leaders.items() if leader.node >= 0}
+            # In this order: what is open at first and ends in between is not waited for.
+            whole = high_watermarks(cluster, led)
+            stable = log_offsets(cluster, led, (LATEST,), READ_COMMITTED)
+        shown.update(tp for tp, (end,) in stable.items() if end >= ends[tp])
+        for tp, (end,) in stable.items():
+            if end < min(ends[tp], whole[tp]):
+                raise _Open(f"An open transaction on {cluster.alias} hides {tp} from {end} on.")
+
+    with suppress(_Open):
+        retry(ask)
+    return shown
+
+
+class _Open(FerryError):
+    """A transaction may end in a while."""
+
+    transient = True
 
 
 def _open_batch(cluster: WireCluster, node: int, tp: TopicPartition, offset: int) -> Batch | None:

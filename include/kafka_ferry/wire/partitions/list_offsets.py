@@ -103,7 +103,10 @@ def high_watermarks(
 
 
 def log_offsets(
-    cluster: WireCluster, nodes: Mapping[TopicPartition, int], wanted: Sequence[int]
+    cluster: WireCluster,
+    nodes: Mapping[TopicPartition, int],
+    wanted: Sequence[int],
+    isolation: int = _READ_UNCOMMITTED,
 ) -> dict[TopicPartition, list[int]]:
     """The start or end of each partition's log, or both, in one round trip.
 
@@ -111,6 +114,7 @@ def log_offsets(
         cluster: the cluster to ask.
         nodes: the broker that leads each partition.
         wanted: ``EARLIEST``, ``LATEST``, ``EARLIEST_LOCAL``.
+        isolation: Kafka's number of the level that ``LATEST`` is for.
 
     Returns:
         By partition, in the order of ``wanted``.
@@ -122,7 +126,7 @@ def log_offsets(
     by_leader = by_node(nodes)
     cluster.open(by_leader)
     questions = {
-        (node, which): offsets_question(cluster, node, dict.fromkeys(partitions, which))
+        (node, which): offsets_question(cluster, node, dict.fromkeys(partitions, which), isolation)
         for node, partitions in by_leader.items()
         for which in wanted
     }

@@ -10,6 +10,7 @@ import pytest
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.batches.epochs import EpochEnd
+from kafka_ferry.batches.returned_records import LogSeen
 from kafka_ferry.copy.source import opposite_flow_filter as module
 from kafka_ferry.copy.source.opposite_flow_filter import ReturnedRecords
 from kafka_ferry.errors import CorruptBatch
@@ -63,6 +64,10 @@ def test_what_the_target_lacks_that_was_restored_is_not_left_out(
         return bool(has(offset))
 
     monkeypatch.setattr(module, "require_settled", lambda *_: None)
+    monkeypatch.setattr(module, "_seen", lambda *_: {HERE: LogSeen(1012, 0)})
+    monkeypatch.setattr(
+        module, "ClusterControl", lambda _: SimpleNamespace(topic_ids=lambda names: names)
+    )
     monkeypatch.setattr(
         module, "entries_with_producers", lambda *_: [(at, it, 7) for at, it in enumerate(ENTRIES)]
     )

@@ -12,7 +12,7 @@ from tests.simulation.fault_kinds import FAULT_KINDS
 
 OFTEN: Final = (1, 2, 3, 5, 8, 13, 30, 80, 200)
 RARE: Final = (1, 1, 2, 3)
-_BOTH_WAYS: Final = 0.2
+_BOTH_WAYS: Final = 2.0
 # By side, the steps and requests between which something begins or ends, and how often one is chosen.
 MOMENTS: Final[Mapping[str, Mapping[str, int]]] = {
     "primary": {
@@ -168,12 +168,12 @@ class Case:
             "on.returned.records": "leave-out",
             "on.foreign.records": "adopt",
             "offsets": "translated",
-            "sync.group.offsets.enabled": False,
         }
         # Clients write to the target all the time, and nobody writes the marker of one again.
         faults = [it for it in self.faults if it.kind not in ("write foreign", "lose marker")]
         faults = tuple(it._replace(is_back=rng.random() < 0.5) for it in faults)
-        return replace(self, options=options, faults=faults, asks=False, both_ways=True)
+        asks = rng.random() < 0.3
+        return replace(self, options=options, faults=faults, asks=asks, both_ways=True)
 
 
 def _aimed(rng: random.Random, name: str, before: Sequence[Fault]) -> Fault:

@@ -19,6 +19,8 @@ from kafka_ferry.model import RunOptions
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.run_options import Window
 from kafka_ferry.runs import Run
+from kafka_ferry.runs.failover.failback import failback
+from kafka_ferry.runs.failover.failover import failover
 from tests.simulation.adversary import Adversary
 from tests.simulation.brokers.cluster import SimCluster
 from tests.simulation.brokers.connection import Network
@@ -31,6 +33,7 @@ from tests.simulation.world import Endless, Killed, Process, Task
 _SHM: Final = Path("/dev/shm")
 _STEPS: Final = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "publish")
 _MORE_RUNS: Final = 4
+_MOVES: Final = 0.3
 
 
 @dataclass
@@ -55,7 +58,7 @@ class History(Oracles):
         self.spark = Spark()
         self.number, self.step, self.driver = 0, "", Process("driver")
         self.moments: list[float] = []
-        self._is_at_end = False
+        self._is_at_end = self._is_away = False
         self._silent: dict[str, float] = {}
         self._checkpoints: list[Any] = []
         self.ways.append(self)
@@ -196,13 +199,13 @@ class History(Oracles):
         """See that the flow gets to the end once nothing goes wrong any more (oracle d)."""
         self.adversary.is_over = True
         self.world.pass_time(600.0)
-        # What the one flow copies is new to the other one.
+        # What the one flow copies is new to the other one, and what it has left open only its own next run ends.
         for turn in range(len(self.ways)):
             for way in self.ways:
                 if not self.wrong:
-                    self._end_of(way, f"last-{turn}-" if turn else "last-")
+                    self._end_of(way, f"last-{turn}-" if turn else "last-", turn)
 
-    def _end_of(self, way: Oracles, name: str) -> None:
+    def _end_of(self, way: Oracles, name: str, turn: int) -> None:
         # One more run would do what the last one did.
         said = "verified" if self._is_at_end and not way.behind() else ""
         for number in range(0 if said else _MORE_RUNS):
@@ -216,9 +219,10 @@ class History(Oracles):
                 break
         if said == "verified" and self.case.backfills:
             said = self._run(self, "last-backfill", self._window(whole=True))
-        if said != "verified" and not self.is_hurt and not self._is_stuck(said):
+        is_last = turn == len(self.ways) - 1
+        if said != "verified" and is_last and not self.is_hurt and not self._is_stuck(said):
             self.blame("d", f"nothing has hurt, and it ends with: {said}")
-        if said == "verified" and (behind := way.behind()):
+        if said == "verified" and is_last and (behind := way.behind()):
             self.blame("d", f"verified, and never gets on: {behind}")
 
     def _is_stuck(self, said: str) -> bool:
@@ -257,7 +261,8 @@ class History(Oracles):
     def _run(self, way: Oracles, name: str, window: Window | None = None) -> str:
         """Run a flow once, or a backfill; gives "verified" or what it said."""
         if self.case.options.get("sync.group.offsets.enabled") or self.case.asks:
-            self.read_on()
+            self._move_application()
+            self.ways[self._is_away].read_on()
         if self.adversary.happens("second run"):
             self.note("!! another run of the flow begins at the same moment")
             other = Process("driver of another run")
@@ -271,9 +276,23 @@ class History(Oracles):
         self._is_at_end = is_alone and said == "verified" and not window and len(self.ways) == 1
         self.moments.append(self.world.now)
         way.outcomes.append(said)
-        if self.case.asks and not self.wrong:
+        if self.case.asks and way is self and not self.wrong:
             ask(self)
         return said
+
+    def _move_application(self) -> None:
+        """Let the application continue on the other cluster, perhaps, where it goes both ways."""
+        if not self.case.both_ways or self.random.random() > _MOVES:
+            return
+        flow, back = (way.flow for way in self.ways)
+        do = partial(failback, flow, back) if self._is_away else partial(failover, flow)
+        try:
+            self.world.run(Process("operator"), do)
+        except (FerryError, Killed) as error:
+            self.note(f"the application stays: {error}")
+        else:
+            self._is_away = not self._is_away
+            self.note(f"the application moves {'away' if self._is_away else 'back'}")
 
     def _begin_run(self, way: Oracles, name: str) -> Task:
         """Begin a run beside the one that follows."""

@@ -35,6 +35,7 @@ class Workload:
         returned: partitions of the source of which a lost branch came back: the target may hold it twice.
         read: values that the application has read on the source.
         read_at: when it has last read of a partition.
+        committed: where it has gone on since, by partition.
         seen: what consumers of the source saw when runs began, by the moment.
         lost_marks: whether the ledger may no longer say that the flow has created its topics: of others, records
             before the first that it has copied are not its own.
@@ -49,6 +50,7 @@ class Workload:
     returned: set[TopicPartition] = field(default_factory=set)
     read: set[bytes] = field(default_factory=set)
     read_at: dict[TopicPartition, float] = field(default_factory=dict)
+    committed: dict[TopicPartition, int] = field(default_factory=dict)
     seen: list[tuple[float, Shown]] = field(default_factory=list)
     lost_marks: bool = False
     trace: list[str] = field(default_factory=list)
@@ -126,10 +128,14 @@ class Workload:
                     any_ = min(any_, least + _FEW)
                 at = self.random.choice((any_, any_ if self.case.reads_slowly else log.stable))
                 self.read |= {
-                    value for value, it in self.order.items() if it[0] == tp and it[2] < at
+                    value
+                    for value, it in self.order.items()
+                    if it[0] == tp and it[2] < at and not self.case.both_ways
                 }
+                self.read |= {value or b"" for it, value in log.shown() if least <= it < at}
                 self.read_at[tp] = self.world.now
                 offsets[tp] = Committed(at, -1, "")
+                self.committed[tp] = at
         self.source.groups.commit(GROUP, offsets)
 
     def write_some(self, run: int) -> None:

@@ -79,13 +79,16 @@ def routes(
         opposite: the ledger of the flow from the target to the source, where records flow both ways.
         diverged: where the target's logs part from those that this one has copied, by *target* partition.
     """
-    copied = _columns(ledger, topic_ids, remote_ids, topics, before)
+    copied = _columns(ledger, topic_ids, remote_ids, topics, before=before)
+    pending: dict[CopiedPartition, tuple[int, RangeColumns]] = {}
     returned: dict[CopiedPartition, tuple[int, RangeColumns]] = {}
     if opposite is not None:
-        opposite_columns = _columns(opposite, remote_ids, topic_ids, (), None)
+        opposite_columns = _columns(opposite, remote_ids, topic_ids, ())
         returned = {key.reverse(): columns for key, columns in opposite_columns.items()}
         if topics:
             returned = {key: columns for key, columns in returned.items() if key.topic in topics}
+        if before is not None:
+            pending = _columns(ledger, topic_ids, remote_ids, topics, since=before)
     has_backfills = any(
         columns.backfill is not None and columns.backfill.any() for _, columns in copied.values()
     )
@@ -103,7 +106,8 @@ def routes(
         if inverse is not None and diverged_at >= 0:
             lost_from = inverse.first_image(diverged_at)
             inverse = inverse.set_back(diverged_at)
-        offsets = OffsetMap(columns, inverse)
+        unproved = pending[key][1].first_image(0) if inverse is not None and key in pending else None
+        offsets = OffsetMap(columns, inverse, unproved)
         made[key.source] = Route(
             *(key.source, key.target, key.remote_topic_id, columns.preserved, offsets),
             partly=tuple(partly.get(key, ())),
@@ -130,12 +134,14 @@ def _columns(
     topic_ids: Mapping[str, str],
     remote_ids: Mapping[str, str],
     topics: Collection[str],
-    before: int | None,
+    *,
+    since: int = 0,
+    before: int | None = None,
 ) -> dict[CopiedPartition, tuple[int, RangeColumns]]:
     """The ranges of each partition, with the ledger offset of the last one."""
     gone = ledger.released_topics()
     there = set(remote_ids.values()) - gone
-    found = range_columns(ledger, topic_ids.values(), there, topics, before=before)
+    found = range_columns(ledger, topic_ids.values(), there, topics, since=since, before=before)
     return {
         key: columns
         for key, columns in found

@@ -60,11 +60,19 @@ class OffsetMap:
         copied: what the flow has copied.
         inverse: what the opposite flow has copied from the target to the source, if there is one: then
             other producers also write to the target, and none of their records is skipped.
+        unproved: with an inverse, the *target* offset of the first copy that is not among ``copied``, as long as it is
+            not proved: the opposite flow has seen that it came from here, and no group has read it.
     """
 
-    def __init__(self, copied: RangeColumns, inverse: RangeColumns | None = None) -> None:
+    def __init__(
+        self,
+        copied: RangeColumns,
+        inverse: RangeColumns | None = None,
+        unproved: int | None = None,
+    ) -> None:
         self._copied = copied
         self._inverse = inverse
+        self._unproved = unproved
 
     @classmethod
     def of(
@@ -175,7 +183,9 @@ class OffsetMap:
 
     @cached_property
     def _forward(self) -> _Direction:
-        return _Direction.of(self._there, self._back, is_identity=self._is_identity)
+        return _Direction.of(
+            self._there, self._back, unproved=self._unproved, is_identity=self._is_identity
+        )
 
     @cached_property
     def _backward(self) -> _Direction:
@@ -240,11 +250,16 @@ class _Direction:
 
     @classmethod
     def of(
-        cls, forward: History | None, back: History | None, *, is_identity: bool = False
+        cls,
+        forward: History | None,
+        back: History | None,
+        *,
+        unproved: int | None = None,
+        is_identity: bool = False,
     ) -> _Direction:
         """The direction in which ``forward`` was copied; ``back`` was copied in the opposite direction.
 
-        Where no flow copies back, no other producer writes there.
+        Where no flow copies back, no other producer writes there. ``unproved`` as of ``OffsetMap``.
         """
         accounted_for = None if back is None else back.end
         forward, back = forward or _nothing(), back or _nothing()
@@ -252,13 +267,16 @@ class _Direction:
         runs = forward.kept.join(returned)
         written = back.written.reverse()
         any_written = forward.written.start.size or written.start.size
+        unread = _first_unread(forward, accounted_for) if any_written else None
+        if unread is not None and unproved is not None:
+            unread = min(unread, unproved)
         return cls(
             runs,
             is_known=forward.exists or back.exists,
             start=min(forward.start, written.first),
             end=max(forward.end, written.end),
             # Without records, their places in either log are unknown.
-            unread=_first_unread(forward, accounted_for) if any_written else None,
+            unread=unread,
             unknown=[*forward.holes, forward.left, *map(back.around, back.holes)],
             is_identity=is_identity,
         )

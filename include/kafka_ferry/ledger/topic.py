@@ -291,7 +291,8 @@ def require_settled(cluster: Cluster, ledger: str, before: int | None = None) ->
         if any(shown[tp].end < end for tp, end in wanted.items()):
             raise HiddenLedger(
                 f"An open transaction hides the newest records of {ledger}.",
-                advice="That of a killed writer ends by itself after two minutes. For any other look with "
+                advice="That of a killed writer ends by itself after two minutes, and what the ledger's own flow has "
+                "left open ends with its next run. For any other look with "
                 f"kafka-transactions.sh find-hanging --topic {ledger} --partition 0, and end it.",
             )
 

@@ -11,10 +11,11 @@ from typing import Final, TypeVar
 
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.groups.outlook import PartitionOutlook
+from kafka_ferry.groups.outlook import Outlook, PartitionOutlook
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.runs.audit.audit import Audit
 from kafka_ferry.runs.audit.request import AuditRequest
+from kafka_ferry.runs.failover.failback import failback
 from kafka_ferry.runs.failover.failover import failover
 from kafka_ferry.runs.publish.lag import readable_lag
 from kafka_ferry.runs.where import Whereabouts, where
@@ -29,13 +30,11 @@ _RECORDS_ASKED_FOR: Final = 3
 
 def ask(history: Oracles) -> None:
     """Ask where the application continues, whether the copy is the same, how old it is, and where some records are."""
-    flow, before = history.flow, history.shown_by_source()
+    flow = history.flow
     is_down = history.random.random() < 0.3
-    if said := _said(history, lambda: failover(flow, dry_run=True, source_down=is_down)):
-        ready = (it for it in said.groups if it.name == GROUP and it.state == "ready")
-        for one in (one for group in ready for one in group.partitions):
-            if one.target and one.offset is not None:
-                _check_ready(history, one, one.target, one.offset, before.get(one.source, []))
+    _ask_ready(history, lambda: failover(flow, dry_run=True, source_down=is_down))
+    for back in history.ways[1:]:
+        _ask_ready(back, lambda: failback(flow, back.flow, dry_run=True))  # noqa: B023
     _ask_audit(history, flow)
     if said_of_lag := _said(history, lambda: readable_lag(flow)):
         for row in said_of_lag.rows:
@@ -43,11 +42,20 @@ def ask(history: Oracles) -> None:
                 _check_complete(
                     history, TopicPartition(row.topic, row.partition), row.complete_until
                 )
-    copied = [*history.order]
+    copied = [value for value in history.order if history.is_of_source(value)]
     for value in history.random.sample(copied, min(len(copied), _RECORDS_ASKED_FOR)):
         source, _, offset = history.order[value]
         for it in _said(history, lambda: where(flow, source, offset)) or ():  # noqa: B023
             _check_where(history, source, offset, it)
+
+
+def _ask_ready(history: Oracles, do: Callable[[], Outlook]) -> None:
+    """Where a group would continue on the target, and whether it may."""
+    before, said = history.shown_by_source(), _said(history, do)
+    ready = (it for it in said.groups if it.name == GROUP and it.state == "ready") if said else ()
+    for one in (one for group in ready for one in group.partitions):
+        if one.target and one.offset is not None:
+            _check_ready(history, one, one.target, one.offset, before.get(one.source, []))
 
 
 def _said(history: Oracles, do: Callable[[], _T]) -> _T | None:
@@ -71,6 +79,9 @@ def _check_ready(
     shown = log.shown() if log else []
     # It passes over the rest on the source too, such as records of a topic before it was recreated.
     unread = {value for at, value in before if at >= one.committed}
+    if history.case.both_ways:
+        # What it has read on the other cluster.
+        unread -= history.read
     for at, value in shown:
         if at < offset and value in unread:
             what = (
@@ -125,7 +136,8 @@ def _ask_audit(history: Oracles, flow: Flow) -> None:
     if here is None or there is None or not is_still:
         return
     # What a backfill has appended is out of order, and explained.
-    is_copy = Counter(here) == Counter(there) if history.case.backfills else here == there
+    is_any_order = history.case.backfills or history.case.both_ways
+    is_copy = Counter(here) == Counter(there) if is_any_order else here == there
     if (said, is_copy) == ("same", False) or (said == "differs" and here == there):
         what = f"source and target, of {len(here)} and {len(there)} records"
         history.blame("g", f"an audit says {said} of {what}")
@@ -135,7 +147,7 @@ def _whole(history: Oracles, cluster: SimCluster) -> list[bytes | None] | None:
     """The values of all partitions; None where some are removed or hidden, so that more than these decide."""
     values: list[bytes | None] = []
     for topic in history.case.topics:
-        name = topic.name if cluster is history.source else f"primary.{topic.name}"
+        name = topic.name if cluster is history.source else f"{history.prefix}{topic.name}"
         for number in range(topic.partitions):
             log = cluster.log(TopicPartition(name, number))
             if log is None or log.start or log.stable < log.end or topic.compacted:

@@ -71,6 +71,7 @@ class Oracles(Workload):
         other = copy(self)
         other.source, other.target = self.target, self.source
         other.judging, other.proved, other.replaced, other.outcomes = {}, {}, {}, []
+        other.committed = {}
         other._begin(f"{other.source.alias}:")
         return other
 
@@ -187,7 +188,7 @@ class Oracles(Workload):
             there_now = {*have}
             if self.harmed_at >= 0:
                 # What the target's own clients have written there is not the flow's to prove.
-                must = [it for it in must if self._is_copied(it)]
+                must = [it for it in must if self.is_of_source(it)]
             missing = [it for it in must if it not in there_now and it not in self.removed]
             if self.harmed_at >= began and not self.was_injected("cut internal"):
                 # What an earlier run has proved and is lost during this one is for the next one to see.
@@ -207,11 +208,12 @@ class Oracles(Workload):
             is_simple &= self.case.options.get("offsets", "translated") == "translated"
             is_simple &= not window and not name.endswith(BESIDE)
             if is_simple and not self.is_hurt:
-                self._check_group(name, source, target)
+                check = self._check_passed if self.case.both_ways else self._check_group
+                check(name, source, target)
             elif is_simple and self.read_at.get(source, 0.0) < self.replaced.get(source, -1.0):
                 self._check_held(name, source, target, position.offset)
 
-    def _is_copied(self, value: bytes | None) -> bool:
+    def is_of_source(self, value: bytes | None) -> bool:
         """Whether the source's own clients have written it first."""
         is_marked = (value or b"").startswith(b"backup:")
         return is_marked == (self.source.alias == "backup")
@@ -247,6 +249,22 @@ class Oracles(Workload):
                 )
                 return
 
+    def _check_passed(self, name: str, source: TopicPartition, target: TopicPartition) -> None:
+        """Whether the application would pass over nothing that it has not read, of either cluster's records.
+
+        It may read some again: the logs have them in different orders.
+        """
+        read = self.source.groups.offsets.get(GROUP, {}).get(source)
+        at, there = self.target.groups.offsets.get(GROUP, {}).get(target), self.target.log(target)
+        for offset, value in there.shown() if at and there else ():
+            if at and offset < at.offset and value not in self.read | self.removed:
+                what = f"{GROUP} is at {at.offset} of {target} on {self.target.alias}"
+                self.blame("c", f"{name} is verified, and {what}: {value!r} is read never")
+                return
+        if read and read.offset < self.committed.get(source, 0):
+            what = f"{GROUP} is set back on {source}, from {self.committed[source]} to {read.offset}"
+            self.blame("c", f"{name} is verified, and {what}")
+
     def _check_held(
         self, name: str, source: TopicPartition, target: TopicPartition, reached: int
     ) -> None:
@@ -279,7 +297,7 @@ class Oracles(Workload):
             known = self.order.get(value or b"")
             if known is None and self.lost_marks and not last:
                 continue
-            if known and not self._is_copied(value):
+            if known and not self.is_of_source(value):
                 # Of the target's own clients.
                 continue
             if known is None or known[0] != source:

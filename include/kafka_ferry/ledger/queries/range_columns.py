@@ -145,6 +145,7 @@ def range_columns(
     remote_ids: Iterable[str],
     topics: Collection[str] = (),
     *,
+    since: int = 0,
     before: int | None = None,
 ) -> Iterator[tuple[CopiedPartition, tuple[int, RangeColumns]]]:
     """The ranges of each partition that was not only backfilled, with the ledger offset of the last one.
@@ -154,12 +155,15 @@ def range_columns(
         topic_ids: only of topics with these ids on the source.
         remote_ids: only of topics with these ids on the target.
         topics: only of these source topics; by default of all.
-        before: only what the ledger has before this offset; None for all.
+        since: only what the ledger has from this offset on.
+        before: only what it has before this one; None for all.
     """
     wanted = copied_rows() & is_one_of("topic_id", topic_ids)
     wanted &= is_one_of("remote_topic_id", remote_ids)
     if topics:
         wanted &= is_one_of("topic", topics)
+    if since:
+        wanted &= pc.field("ledger_offset") >= since
     if before is not None:
         wanted &= pc.field("ledger_offset") < before
     return _by_partition(ledger.read(wanted, list(_COLUMNS)))

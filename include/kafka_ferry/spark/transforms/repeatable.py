@@ -39,7 +39,7 @@ st_geomfromwkb st_setsrid st_srid startswith str_to_map string struct substr sub
 time time_bucket time_diff time_from_micros time_from_millis time_from_seconds time_to_micros time_to_millis
 time_to_seconds time_trunc timestamp timestamp_micros timestamp_millis timestamp_seconds tinyint to_binary
 to_char to_csv to_date to_json to_number to_time to_timestamp to_timestamp_ltz to_timestamp_ntz
-to_unix_timestamp to_utc_timestamp to_varchar to_variant_object to_xml transform transform_keys transform_values
+to_unix_timestamp to_utc_timestamp to_varchar to_variant_object transform transform_keys transform_values
 translate trim trunc try_add try_aes_decrypt try_divide try_element_at try_make_interval try_make_timestamp
 try_make_timestamp_ltz try_make_timestamp_ntz try_mod try_multiply try_parse_json try_parse_url try_subtract
 try_to_binary try_to_date try_to_number try_to_time try_to_timestamp try_url_decode try_validate_utf8
@@ -52,11 +52,12 @@ REPEATABLE: Final = frozenset(_FUNCTIONS.split())
 """The functions over one record that give the same every time; a test compares them with Spark's catalog.
 
 Those of XPath fetch the DTD that a record names, from any address. Those of sketches take the memory that a sketch asks
-for: of a record with some bytes, more than there is, which no rule survives.
+for: of a record with some bytes, more than there is, which no rule survives. to_xml() writes what it has begun for a
+record, and could not end, before the next record's: a character that XML does not have is enough.
 """
 
 # By function, the place of the argument with options.
-_XML_OPTIONS: Final = {"from_xml": 2, "schema_of_xml": 1, "to_xml": 1}
+_XML_OPTIONS: Final = {"from_xml": 2, "schema_of_xml": 1}
 _XML_SCHEMA: Final = "rowvalidationxsdpath"
 # By function, the place of the argument with a schema or a type; and what may give one besides a literal.
 _SCHEMAS: Final = {

@@ -27,7 +27,8 @@ ID_HEADERS: Final[Mapping[IdPart, bytes]] = {
 }
 """The headers that have the ids of schemas which do not stand before a key or value itself."""
 
-_FOLDER: Final = "schemas"
+FOLDER: Final = "schemas"
+"""Where they are stored in a state folder."""
 _FILE: Final = "ids.json"
 _VERSION: Final = 1
 
@@ -95,7 +96,7 @@ class FlowSchemas:
 
 def stored_schemas(state: StateFolder) -> FlowSchemas:
     """What is in the state folder of a flow, or of a run; nothing where it has no file, or one that cannot be read."""
-    content = state.folder(_FOLDER).read(_FILE)
+    content = state.folder(FOLDER).read(_FILE)
     if content is None:
         return FlowSchemas()
     try:
@@ -112,12 +113,12 @@ def stored_schemas(state: StateFolder) -> FlowSchemas:
 
 def store_schemas(state: StateFolder, flow_schemas: FlowSchemas) -> None:
     """Store it in the state folder of a flow, or of a run."""
-    state.folder(_FOLDER).write(_FILE, _text(flow_schemas))
+    state.folder(FOLDER).write(_FILE, _text(flow_schemas))
 
 
 def forget_schemas(state: StateFolder) -> None:
     """Delete it there, if it is there."""
-    state.delete_folder(_FOLDER)
+    state.delete_folder(FOLDER)
 
 
 def _text(flow_schemas: FlowSchemas) -> str:

@@ -16,7 +16,7 @@ from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, Proto
 from confluent_kafka.serialization import SerializationContext
 
 from kafka_ferry.config import Flow, load_flow
-from kafka_ferry.errors import ConfigError, FerryError
+from kafka_ferry.errors import ConfigError, FerryError, VerificationFailed
 from kafka_ferry.model import RunOptions, Window
 from kafka_ferry.report.plan_text import plan_text
 from kafka_ferry.runs import Run
@@ -528,6 +528,27 @@ def test_ids_that_were_changed_between_two_steps_are_given_to_no_record(
         Run(flow, "run-1").mirror(no_spark, expected=plan.digest)
 
     assert pair.copied(flow, topic) == {0: []}
+
+
+def test_what_an_earlier_run_has_copied_is_not_proved_by_ids_that_are_no_more(
+    pair: Pair, registries: Registries, spark: SparkSource
+) -> None:
+    topic = pair.topic("unproved")
+    pair.produce(topic, [Record(value=avro(client_of(registries[0]), topic, VALUE, person(1)))])
+    flow = flow_between(registries, pair, [topic])
+    assert not failures(copy_planned(flow, plan_now(flow)))
+    # As if the target's registry had had other schemas then.
+    folder = Run(flow, "run-1")._folder.files
+    known = stored_schemas(folder)
+    others = tuple(replace(it, target_digest="another") for it in known.schemas)
+    store_schemas(folder, replace(known, schemas=others))
+    this = Run(flow, "run-2")
+    this.plan()
+    this.sync_topics()
+    this.mirror(no_spark)
+
+    with pytest.raises(VerificationFailed, match="has other schemas than before, or none"):
+        this.verify(spark)
 
 
 @pytest.mark.long

@@ -41,6 +41,11 @@ class RunContext:
         state = flow_state(flow)
         return cls(flow, run_id, state, RunFolder(state.folder("runs"), run_id), flow_ledger(flow))
 
+    def with_id(self, run_id: str) -> RunContext:
+        """Another run of the flow."""
+        folder = RunFolder(self.state.folder("runs"), run_id)
+        return replace(self, run_id=run_id, folder=folder)
+
     @contextmanager
     def by_topic(self) -> Iterator[RunContext]:
         """The run with a table of its own, made from the whole topic: others may write to the one in the state folder.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -18,13 +18,20 @@ from kafka_ferry.model import Note, Plan
 from kafka_ferry.model.ranges import IdPart, Range, parts_of
 from kafka_ferry.model.schemas import SchemaChanges, SchemaRegistration, TranslatedIds
 from kafka_ferry.plan.topics.replication_policy import policy_of
-from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema, store_schemas, stored_schemas
+from kafka_ferry.schemas.ids import (
+    FOLDER,
+    FlowSchemas,
+    MirroredSchema,
+    store_schemas,
+    stored_schemas,
+)
 from kafka_ferry.schemas.mirror import SchemaMirror, still_mirrored
 from kafka_ferry.schemas.registry import open_registry
 from kafka_ferry.schemas.subjects import SubjectNames, chosen_subjects, parts_with_ids
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
+    from kafka_ferry.ledger import LedgerRange
     from kafka_ferry.runs.state.run_context import RunContext
 
 _FINGERPRINT_DIGITS: Final = 16
@@ -134,35 +141,55 @@ def keep_late_schemas(run: RunContext) -> None:
         store_schemas(run.state, replace(stored, schemas=(*stored.schemas, *new)))
 
 
-def require_same_schemas(run: RunContext, plan: Plan) -> None:
-    """Check that the target's registry still has, under their ids, the schemas whose ids a run's records were given.
+def require_same_schemas(run: RunContext, plan: Plan, unproved: Iterable[LedgerRange] = ()) -> None:
+    """Check that the target's registry still has, under their ids, the schemas whose ids records were given.
 
     It takes a request for each schema, and none where no record got an id.
+
+    Args:
+        run: the run.
+        plan: its plan.
+        unproved: the ranges that it is to prove, those of earlier runs too.
 
     Raises:
         VerificationFailed: if it does not.
         ConfigError, ClusterUnreachable, AccessDenied: as ``planned_schemas``.
     """
-    if not any(range_.schema_ids for range_ in plan.ranges):
+    runs = {it.run for it in unproved if it.copied.schema_ids}
+    if any(range_.schema_ids for range_ in plan.ranges):
+        runs.add(run.run_id)
+    # There is none once a run has been published: later runs compare with what the flow has stored.
+    given = {
+        (it.target_id, it.target_digest): id_ for id_ in sorted(runs) for it in _given(run, id_)
+    }
+    if not given:
         return
-    # There is none once the run has been published: later runs compare with what the flow has stored.
-    given = {it.target_id: it for it in stored_schemas(run.folder.files).schemas}
-    given |= {it.target_id: it for it in _late_schemas(run)}
     with open_registry(run.flow.target) as registry:
-        now = {target_id: registry.with_id(target_id) for target_id in given}
-    changed = [
-        target_id
-        for target_id, schema in now.items()
-        if schema is None or schema.digest != given[target_id].target_digest
-    ]
+        now = {target_id: registry.with_id(target_id) for target_id in {it for it, _ in given}}
+    changed = {
+        target_id: of_run
+        for (target_id, digest), of_run in given.items()
+        if (schema := now[target_id]) is None or schema.digest != digest
+    }
     if changed:
+        earlier = sorted(set(changed.values()) - {run.run_id})
+        folders = [run.with_id(it).folder.files.folder(FOLDER).location for it in earlier]
+        keep = (
+            f" To leave such records as they are, delete {', '.join(folders)}." if folders else ""
+        )
         raise VerificationFailed(
             f"The schema registry of {run.flow.target.alias} has other schemas than before, or none, under the ids "
             f"{', '.join(map(str, sorted(changed)))}, which were mirrored before records with them were copied.",
             advice="Restore that registry, and verify again. If it was recreated for good, its new ids hold for what "
             "is copied from now on: to copy a topic again, delete the remote topic and run with "
-            "on.target.topic.lost: recopy.",
+            f"on.target.topic.lost: recopy.{keep}",
         )
+
+
+def _given(run: RunContext, run_id: str) -> list[MirroredSchema]:
+    """The schemas whose ids a run of the flow may have given to records."""
+    of_run = run.with_id(run_id)
+    return [*stored_schemas(of_run.folder.files).schemas, *_late_schemas(of_run)]
 
 
 def _late_schemas(run: RunContext) -> list[MirroredSchema]:

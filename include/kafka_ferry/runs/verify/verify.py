@@ -99,7 +99,7 @@ def verify_run(
     # What was read back is only worth something if it was read from the topics that are there.
     of_topics = _topic_rows(run, plan, target, due)
     _require_same_cluster(target, plan)
-    require_same_schemas(run, plan)
+    require_same_schemas(run, plan, _unproved(due))
     tables: Rows = {"ranges": [*rows, *again], "partitions": partitions, "topics": of_topics}
     verdict = judge(tables, terms_of(run))
     reconciliation = Reconciliation(
@@ -129,6 +129,17 @@ def verify_run(
     if unread:
         raise unread
     return verdict
+
+
+def _unproved(due: Due) -> list[LedgerRange]:
+    """The ranges that no run has proved yet, in the remote topics that are there."""
+    return [
+        it
+        for it in due.ranges
+        if it.ledger_offset >= due.proved
+        and (topic := due.topics.get(it.copied.remote_topic))
+        and topic.topic_id == it.copied.remote_topic_id
+    ]
 
 
 def _has_grown(run: RunContext, through: int) -> bool:

@@ -12,6 +12,7 @@ import pytest
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.copy import Outcome, OutcomeFiles
 from kafka_ferry.errors import FerryError, VerificationFailed
+from kafka_ferry.ledger import LedgerRange
 from kafka_ferry.model import Plan, Range
 from kafka_ferry.runs.state.file_digests import schemas_of_run
 from kafka_ferry.runs.state.run_context import RunContext
@@ -22,7 +23,13 @@ from kafka_ferry.runs.sync_topics.schemas import (
     planned_schemas,
     require_same_schemas,
 )
-from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema, store_schemas, stored_schemas
+from kafka_ferry.schemas.ids import (
+    FlowSchemas,
+    MirroredSchema,
+    forget_schemas,
+    store_schemas,
+    stored_schemas,
+)
 from tests.support.servers.registries import MemoryRegistry
 from tests.unit.config.builders import a_cluster, a_flow
 from tests.unit.ledger.entries import a_copied_range, a_transaction
@@ -250,6 +257,26 @@ def test_ids_that_are_not_the_targets_any_more_are_no_proof(
     require_same_schemas(run, PLAN)
     with pytest.raises(VerificationFailed, match="under the ids 1, which"):
         require_same_schemas(run, plan)
+
+
+def test_ids_that_an_earlier_run_gave_to_records_without_a_proof_are_no_proof_of_the_next(
+    tmp_path: Path, registries: Registries
+) -> None:
+    """As where that run was killed before its verification, and the registry was recreated since."""
+    run = a_run(tmp_path)
+    plan = mirror_schemas(run, planned_schemas(run, PLAN))[0]
+    copied = a_copied_range(schema_ids=plan.ranges[0].schema_ids)
+    unproved, later = [LedgerRange(0, "run-1", copied)], run.with_id("run-2")
+    require_same_schemas(later, PLAN, unproved)
+    registries.target = MemoryRegistry(first_id=7)
+    plan = mirror_schemas(later, planned_schemas(later, PLAN))[0]
+
+    require_same_schemas(later, plan)
+    with pytest.raises(VerificationFailed, match="under the ids 1, which") as raised:
+        require_same_schemas(later, plan, unproved)
+    assert f"delete {tmp_path}/primary_to_backup/runs/run-1/schemas." in raised.value.advice
+    forget_schemas(run.folder.files)
+    require_same_schemas(later, plan, unproved)
 
 
 def test_kept_ids_need_no_change_of_records(tmp_path: Path, registries: Registries) -> None:

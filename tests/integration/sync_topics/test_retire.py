@@ -269,6 +269,27 @@ def test_a_topic_that_is_back_since_the_plan_keeps_its_copy(pair: Pair) -> None:
     assert exists(pair.backup, remote(flow, topic))
 
 
+def test_a_topic_that_one_broker_alone_does_not_know_keeps_its_copy(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = pair.topic("behind")
+    flow = retiring_flow(pair, topic, retire_after_ms=0)
+    plan_now(flow)
+    # As a broker says that is behind its controller.
+    topic_names = ClusterControl.topic_names
+    monkeypatch.setattr(
+        ClusterControl, "topic_names", lambda self: [it for it in topic_names(self) if it != topic]
+    )
+    monkeypatch.setattr(ClusterControl, "unknown", lambda _, names: {topic} & {*names})
+    run = Run(flow, "run-2")
+    assert retired(run.plan()) == [(topic, True)]
+
+    (sentence,) = run.sync_topics().remarks.unapplied
+
+    assert "or on some of its brokers still" in sentence
+    assert exists(pair.backup, remote(flow, topic))
+
+
 @pytest.mark.short("deleted-preserved")
 @pytest.mark.parametrize(
     ("call", "offsets"),

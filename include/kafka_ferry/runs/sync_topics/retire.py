@@ -23,6 +23,8 @@ from kafka_ferry.model.rights import how_to_grant
 from kafka_ferry.plan.topics.retire import NOBODY_KNOWS, missing_topics
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.sync_topics.delete_topics import delete_released, release
+from kafka_ferry.wire import connect
+from kafka_ferry.wire.any_broker import unknown_everywhere
 
 _GROUPS: Final = position_group("")
 # Not the plan's time, which has lain in the state folder.
@@ -111,8 +113,13 @@ def _delete(
         moved = f"since {run.flow.source.alias} is another cluster by now ({cluster_id})."
         return [f"{copy.remote_topic}: not deleted, {moved}" for copy in due]
     gone = source.unknown([retirement.topic for retirement in due])
+    try:
+        with connect(run.flow.source) as wire:
+            gone = unknown_everywhere(wire, gone)
+    except FerryError as error:
+        return [f"{copy.remote_topic}: not deleted. {error}" for copy in due]
     back = [
-        f"{copy.remote_topic}: not deleted, since {copy.topic} is on the source again."
+        f"{copy.remote_topic}: not deleted, since {copy.topic} is on the source again, or on some of its brokers still."
         for copy in due
         if copy.topic not in gone
     ]

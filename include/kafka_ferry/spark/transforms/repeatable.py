@@ -32,10 +32,10 @@ map_from_entries map_keys map_values map_zip_with mask md5 minute mod month mont
 named_struct nanvl negative next_day not nullif nullifzero nvl nvl2 octet_length or overlay parse_json parse_url
 pi pmod position positive pow power printf quarter quote radians raise_error reduce regexp regexp_count
 regexp_extract regexp_extract_all regexp_instr regexp_like regexp_replace regexp_substr repeat replace reverse
-right rint rlike round rpad rtrim schema_of_csv schema_of_json schema_of_variant schema_of_variant_agg
+right rint rlike round rpad rtrim schema_of_csv schema_of_json schema_of_variant_agg
 schema_of_xml sec second sentences sequence sha sha1 sha2 shiftleft shiftright shiftrightunsigned sign signum
-sin sinh size slice smallint sort_array soundex space split split_part sqrt st_asbinary st_geogfromwkb
-st_geomfromwkb st_setsrid st_srid startswith str_to_map string struct substr substring substring_index tan tanh
+sin sinh size slice smallint sort_array soundex space split split_part sqrt st_asbinary
+st_setsrid st_srid startswith str_to_map string struct substr substring substring_index tan tanh
 time time_bucket time_diff time_from_micros time_from_millis time_from_seconds time_to_micros time_to_millis
 time_to_seconds time_trunc timestamp timestamp_micros timestamp_millis timestamp_seconds tinyint to_binary
 to_char to_csv to_date to_json to_number to_time to_timestamp to_timestamp_ltz to_timestamp_ntz
@@ -53,7 +53,9 @@ REPEATABLE: Final = frozenset(_FUNCTIONS.split())
 
 Those of XPath fetch the DTD that a record names, from any address. Those of sketches take the memory that a sketch asks
 for: of a record with some bytes, more than there is, which no rule survives. to_xml() writes what it has begun for a
-record, and could not end, before the next record's: a character that XML does not have is enough.
+record, and could not end, before the next record's: a character that XML does not have is enough. What is
+nested deep in some KB of JSON or of a geometry overflows Java's stack in schema_of_variant(), st_geomfromwkb() and
+st_geogfromwkb(), which ends the executor, or the driver, with all of its tasks.
 """
 
 # By function, the place of the argument with options.

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
@@ -62,6 +63,7 @@ from tests.support.runs.flows import (
 )
 from tests.support.runs.pair import Pair
 from tests.support.runs.proof import NO_SPARK, prove, recount_here, verified
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("without_spark")]
 
@@ -390,6 +392,25 @@ def test_a_topic_that_still_grows_is_not_taken_over(
         Takeover(flow, settle_s=0).from_mirrormaker2()
 
     assert ledger_topic(flow.source.alias) not in read_topics(pair.backup)
+
+
+def test_what_an_open_transaction_may_still_commit_is_not_built_upon(pair: Pair) -> None:
+    topic = pair.unique("open")
+    flow = left_by_mirrormaker_2(pair, topic, 5, 3)
+    settings = {"bootstrap.servers": pair.backup.bootstrap, "transactional.id": topic}
+    exactly_once = Producer(settings)
+    exactly_once.init_transactions()
+    exactly_once.begin_transaction()
+    exactly_once.produce(remote(flow, topic), b"3")
+    exactly_once.flush()
+
+    taken = take_over(flow, settle_s=0)[topic]
+
+    assert taken.state == "refused"
+    assert "An open transaction hides what" in taken.reason
+    assert "from offset 3 on" in taken.reason
+    exactly_once.abort_transaction()
+    wait_until(lambda: take_over(flow, settle_s=0)[topic].state == "taken over")
 
 
 @pytest.mark.long

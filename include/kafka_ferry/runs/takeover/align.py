@@ -215,8 +215,11 @@ class Aligner:
     def _copies(
         self, partition: TopicPartition, *, since: int = 0, with_keys: bool = False
     ) -> LogRecords:
-        """What consumers of the copy see: records of a transaction that was aborted there are to be copied again."""
-        log = read_log(self._target, partition, since=since, with_keys=with_keys)
+        """What consumers of the copy see: records of a transaction that was aborted there are to be copied again.
+
+        Those of one that goes on may still be committed, after others have been copied in their place.
+        """
+        log = read_log(self._target, partition, since=since, with_keys=with_keys, is_whole=True)
         return log.only(~log.aborted)
 
     def _alignment_of(

@@ -14,6 +14,7 @@ from kafka_ferry.batches.record_format.records import stream_records
 from kafka_ferry.batches.record_format.varint import decode_varint
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.groups.alignment.align import LogRecords
+from kafka_ferry.model.cluster_state import HANGING
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
@@ -28,7 +29,12 @@ _64_BITS: Final = 2**64 - 1
 
 
 def read_log(
-    cluster: WireCluster, partition: TopicPartition, *, since: int = 0, with_keys: bool = False
+    cluster: WireCluster,
+    partition: TopicPartition,
+    *,
+    since: int = 0,
+    with_keys: bool = False,
+    is_whole: bool = False,
 ) -> LogRecords:
     """All records of a partition up to its proved last stable offset, including those of aborted transactions.
 
@@ -41,10 +47,12 @@ def read_log(
         partition: the partition.
         since: the first offset to read, if the log reaches that far back.
         with_keys: whether to read keys and tombstones too.
+        is_whole: whether nothing may lie after that offset.
 
     Raises:
         CorruptBatch: on bytes that are not a valid batch.
-        FerryError: if the log ends before ``since``, or cannot be read to its end for a minute.
+        FerryError: if the log ends before ``since``, or cannot be read to its end for a minute; or an open transaction
+            hides records of one that is to be whole.
     """
 
     def read() -> LogRecords:
@@ -56,6 +64,12 @@ def read_log(
                 advice="`ferry verify --all` names them.",
             )
         end = _last_stable_offset(cluster, log)
+        if is_whole and end < log.end:
+            raise FerryError(
+                f"An open transaction hides what {partition} on {cluster.alias} has from offset {end} on: whether "
+                "these records stay is not decided.",
+                advice=HANGING,
+            )
         batches = ended_batches(cluster, log, max(log.start, since))
         with corrupt_in(partition, cluster.alias):
             records = _digest(batches, log.start, since, with_keys=with_keys)

@@ -28,6 +28,7 @@ NOT_CONTROLLER: Final = 41
 POLICY_VIOLATION: Final = 44
 OUT_OF_ORDER_SEQUENCE_NUMBER: Final = 45
 INVALID_PRODUCER_ID_MAPPING: Final = 49
+CONCURRENT_TRANSACTIONS: Final = 51
 INVALID_TRANSACTION_TIMEOUT: Final = 50
 TRANSACTION_COORDINATOR_FENCED: Final = 52
 SECURITY_DISABLED: Final = 54
@@ -72,6 +73,8 @@ _ADVICE: Final = {
     "message.timestamp.after.max.ms of the topic allow: compare the clocks of this machine and of the brokers.",
     INVALID_PRODUCER_ID_MAPPING: "The brokers no longer know this producer: have they lost __transaction_state? What "
     "was committed stays; start the run again.",
+    CONCURRENT_TRANSACTIONS: "Its last transaction has not ended: has each partition a leader, and enough replicas in "
+    "sync? If that stays so, see CONCURRENT_TRANSACTIONS in docs/operations.md.",
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -17,6 +18,7 @@ from kafka_ferry.batches import Batch, for_producer, single_record
 from kafka_ferry.config import Flow
 from kafka_ferry.copy import copy_for_flow
 from kafka_ferry.copy.target.fencing import end_skipped, transactional_id
+from kafka_ferry.copy.target.transaction import Transaction
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.ledger import encode, ledger_topic
 from kafka_ferry.model import Range, TopicPartition
@@ -35,6 +37,7 @@ from kafka_ferry.wire.transactions.endings import (
     learn_ending,
     open_parts_questions,
 )
+from kafka_ferry.wire.transactions.exclusive_writer import ExclusiveWriter
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_ferry.wire.transactions.settlement import Settlement, Unsettled
 from kafka_sandbox.broker import Broker
@@ -102,6 +105,19 @@ class Wire:
 
         wait_until(is_written)
 
+    def forget_epochs(self, producer: TransactionalProducer, tp: TopicPartition) -> None:
+        """Have a partition know a newer epoch of a producer than its coordinator, as after one has lost records."""
+        batch = for_producer(
+            single_record(b"key", b"newer", 1_700_000_000_000),
+            producer_id=producer.producer_id,
+            epoch=producer.epoch + 9,
+            sequence=0,
+            transactional=False,
+        )
+        connection = self.cluster.connection(self.cluster.leaders([tp])[tp].node)
+        answer = connection.call(produce_request({tp: batch}, None))
+        assert answer.responses[0].partition_responses[0].error_code == 0
+
     def leave_open(self, topic: str) -> tuple[TransactionalProducer, TopicPartition]:
         """Write a record to partition 1 in a transaction that the coordinator knows on partition 0 only."""
         create_topic(self.broker.bootstrap, topic, partitions=2)
@@ -121,7 +137,9 @@ class Wire:
             self.cluster, self.cluster.leaders(partitions), producer_id
         )
         return {
-            tp: start for question in questions.values() for tp, start in question.ask().items()
+            tp: start
+            for question in questions.values()
+            for tp, start in question.ask().starts.items()
         }
 
 
@@ -225,6 +243,49 @@ def test_offsets_that_fit_into_no_batch_of_a_broker_are_committed_in_one_transac
     producer.end(commit=True)
     wire.settle(producer, Ending(TransactionOutcome.COMMITTED), [], offsets)
     assert committed_offsets(wire.coordination, GROUP, offsets) == offsets
+
+
+def test_a_coordinator_that_goes_on_from_an_older_epoch_stops_no_writer(
+    wire: Wire, pair: Pair
+) -> None:
+    """A partition would refuse the transaction's records, and the marker that ends it, for ever."""
+    topic = pair.topic("older", [Record(b"key", b"value")])
+    flow, range_, producer = only_writer(wire, pair, topic)
+    wire.forget_epochs(producer, range_.target)
+    other = TopicPartition(f"{topic}-other", 0)
+    create_topic(wire.broker.bootstrap, other.topic)
+    alone = wire.producer(other.topic)
+    alone.start()
+    wire.forget_epochs(alone, other)
+
+    assert [it.failure for it in copy_for_flow(flow, "run-1", [range_])] == [None]
+    ExclusiveWriter(wire.cluster, other, other.topic).commit(single_record(b"key", b"value", 1))
+
+    assert [it.value for it in pair.copied(flow, topic)[0]] == [b"newer", b"value"]
+    assert [it.value for it in read_all(wire.broker.bootstrap, other.topic)[0]] == [
+        *(b"newer", b"value")
+    ]
+
+
+def test_a_coordinator_that_has_lost_the_writers_epoch_is_not_taken_for_another_run(
+    wire: Wire, pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = pair.topic("lost", [Record(b"key", b"value")])
+    flow, range_, _ = only_writer(wire, pair, topic)
+    take_over, lost = Transaction.take_over, list[Transaction]()
+
+    def take_over_in_newer_epoch(transaction: Transaction, *args: Any) -> Any:
+        positions = take_over(transaction, *args)
+        if not lost:
+            lost.append(transaction)
+            transaction.producer.epoch += 3
+        return positions
+
+    monkeypatch.setattr(Transaction, "take_over", take_over_in_newer_epoch)
+
+    assert [it.failure for it in copy_for_flow(flow, "run-1", [range_])] == [None]
+
+    assert [it.value for it in pair.copied(flow, topic)[0]] == [b"value"]
 
 
 def test_where_its_outcome_is_unknown_it_is_named(wire: Wire, unique: Unique) -> None:

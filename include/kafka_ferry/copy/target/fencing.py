@@ -34,6 +34,7 @@ from kafka_ferry.wire.produce import produce
 from kafka_ferry.wire.transactions.endings import (
     Ending,
     TransactionOutcome,
+    epochs_question,
     learn_ending,
     producers_question,
     transactional_ids,
@@ -104,7 +105,7 @@ def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, P
         positions: by *target* partition.
     """
     with connect(flow.target, "producer") as cluster:
-        producer, settlement = _take_over(cluster, flow, _WRITER)
+        producer, settlement = _take_over_to_write(cluster, flow)
         producer.add_group(position_group(flow.name))
         _commit_positions(flow, run, producer, positions)
         settlement.settle(Ending(TransactionOutcome.COMMITTED), [], positions)
@@ -145,7 +146,8 @@ def end_skipped(flow: Flow) -> bool:
             producer = TransactionalProducer(cluster, name, timeout_ms=_TIMEOUT_MS)
             producer.start()
             settlement = Settlement(cluster, cluster, producer, group)
-            settlement.settle(ending, [ledger], read_positions(flow.target, flow.name))
+            positions = read_positions(flow.target, flow.name)
+            settlement.settle(ending, [ledger], positions, is_new=True)
             ended = True
         return ended
 
@@ -173,7 +175,7 @@ def commit_adopted(
     """
     ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
     with connect(flow.target, "producer") as cluster:
-        producer, settlement = _take_over(cluster, flow, _WRITER)
+        producer, settlement = _take_over_to_write(cluster, flow)
         for code in producer.add_partitions([ledger], position_group(flow.name)).values():
             doing = f"Writing to the ledger {ledger.topic} on {flow.target.alias}"
             raise fault(code, doing, Right.topic("WRITE", ledger.topic))
@@ -250,6 +252,21 @@ def _append_all(
     append(verified, len(ranges))
 
 
+def _take_over_to_write(
+    cluster: WireCluster, flow: Flow
+) -> tuple[TransactionalProducer, Settlement]:
+    """``_take_over`` of the writer that writes on behalf of all, in an epoch that the ledger takes."""
+    producer, settlement = _take_over(cluster, flow, _WRITER)
+    ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
+
+    def newest() -> int:
+        question = epochs_question(cluster, ledger)
+        return question.ask().get(producer.producer_id, -1) if question else -1
+
+    producer.begin_after(retry(newest))
+    return producer, settlement
+
+
 def _take_over(
     cluster: WireCluster,
     flow: Flow,
@@ -271,5 +288,5 @@ def _take_over(
     # Where no broker leads a partition, the writer that next writes to it settles it by the ledger.
     own = ledger_topic(flow.source.alias), flow.dead_letter_name
     optional = {tp for tp in (*ending.partitions, *written) if tp.topic not in own}
-    settlement.settle(ending, written, [], evidence, optional)
+    settlement.settle(ending, written, [], evidence, optional, is_new=True)
     return producer, settlement

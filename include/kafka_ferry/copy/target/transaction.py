@@ -16,6 +16,7 @@ Not covered here: how the batches of ranges are written (``copy.target.record_wr
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -47,21 +48,25 @@ from kafka_ferry.copy.target.progress import Progress, of_current_topics
 from kafka_ferry.copy.target.transaction_members import TransactionMembers
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.copy.target.writer_settings import WriterSettings
-from kafka_ferry.errors import BrokerError, FerryError
+from kafka_ferry.errors import BrokerError, Fenced, FerryError
 from kafka_ferry.ledger import CopiedRange, encode, ledger_topic
 from kafka_ferry.model.positions import Position, position_group
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.rights import Right, advice_on
 from kafka_ferry.model.waits import NO_WAITS, Waits
+from kafka_ferry.retry import retry
 from kafka_ferry.wire import PartitionLeader, borrow
 from kafka_ferry.wire.error_codes import (
     LEADER_NOT_AVAILABLE,
     error_name,
     is_transient,
 )
+from kafka_ferry.wire.transactions.endings import has_lost_epoch
 from kafka_ferry.wire.transactions.open_transactions import OpenTransactions
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_ferry.wire.transactions.settlement import Settlement
+
+log = logging.getLogger(__name__)
 
 # About 400 KB of JSON: a ledger record must stay below the default max.message.bytes.
 _MAX_SEGMENTS: Final = 10_000
@@ -231,7 +236,7 @@ class Transaction:
             if self.producer.producer_id < 0:
                 self.producer.start()
             else:
-                self.producer.start_over()
+                self._start_over()
         except BrokerError as error:
             # A partition that accepts no records accepts no transaction marker either.
             error.message += f" It began with: {void.message}" if void else ""
@@ -361,7 +366,22 @@ class Transaction:
             Fenced: if another writer has taken over.
         """
         self._open.take_over(self._joined)
-        self.producer.start_over()
+        self._start_over()
+
+    def _start_over(self) -> None:
+        """Begin a new epoch; also where the coordinator has lost this one, so that nobody has taken over."""
+        producer = self.producer
+        try:
+            producer.start_over()
+        except Fenced:
+            if not retry(lambda: has_lost_epoch(self.coordination, producer)):
+                raise
+            log.warning(
+                "The coordinator of %s on %s has lost its newest records, as in an unclean leader election",
+                producer.transactional_id,
+                self.settings.alias,
+            )
+            producer.start()
 
     def renew(self) -> None:
         """Begin a new epoch of the producer, after its last transaction has ended.

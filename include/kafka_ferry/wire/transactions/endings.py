@@ -28,10 +28,22 @@ from kafka_ferry.wire.error_codes import (
     fault,
 )
 from kafka_ferry.wire.partition_leader import PartitionLeader
-from kafka_ferry.wire.transactions.producer import is_mend
+from kafka_ferry.wire.transactions.producer import TransactionalProducer, is_mend
 
 _TRANSACTIONAL_ID_NOT_FOUND: Final = 105
 _Topic = DescribeProducersRequest.TopicRequest
+
+
+class OwnParts(NamedTuple):
+    """What brokers know of a producer on some partitions.
+
+    Attributes:
+        starts: where its transaction is open, by partition.
+        newest_epoch: its newest epoch there; -1 where none is known.
+    """
+
+    starts: Mapping[TopicPartition, int]
+    newest_epoch: int
 
 
 class TransactionOutcome(Enum):
@@ -95,6 +107,22 @@ def learn_ending(cluster: WireCluster, transactional_id: str) -> Ending:
         is_mended = True
     raise ClusterUnreachable(
         f"{cluster.alias} says that {transactional_id} goes on, however often it was ended."
+    )
+
+
+def has_lost_epoch(cluster: WireCluster, producer: TransactionalProducer) -> bool:
+    """Whether the coordinator of a producer has it in an older epoch: none has taken its transactional id over.
+
+    False where the coordinator does not know, or is too old to be asked.
+
+    Raises:
+        FerryError: if the coordinator does not answer.
+    """
+    state = _state(cluster, producer.transactional_id)
+    return (
+        state is not None
+        and state.producer_id == producer.producer_id
+        and state.producer_epoch < producer.epoch
     )
 
 
@@ -238,8 +266,8 @@ def open_parts_questions(
     leaders: Mapping[TopicPartition, PartitionLeader],
     producer_id: int,
     optional: Container[TopicPartition] = frozenset(),
-) -> tuple[dict[int, Question[dict[TopicPartition, int]]], frozenset[TopicPartition]]:
-    """Questions to brokers: where is a transaction of ``producer_id`` still open?
+) -> tuple[dict[int, Question[OwnParts]], frozenset[TopicPartition]]:
+    """Questions to brokers: where is a transaction of ``producer_id`` still open, and which epoch is its newest?
 
     Args:
         cluster: the cluster.
@@ -248,9 +276,8 @@ def open_parts_questions(
         optional: partitions that may have no leader.
 
     Returns:
-        A question for each broker, by its node id, whose answer says where the open part of a partition
-        begins: partitions that the principal may not read are left out, as are all on brokers that do not
-        say. And the partitions that no broker leads, so that none can say.
+        A question for each broker, by its node id: partitions that the principal may not read are left out, as are
+        all on brokers that do not say. And the partitions that no broker leads, so that none can say.
 
     Raises:
         BrokerError: transient while another partition has no leader.
@@ -271,20 +298,42 @@ def open_parts_questions(
     for node, partitions in by_leader.items():
         question = producers_question(cluster, node, partitions)
         if question is not None:
-            questions[node] = question.then(partial(_open_ones, producer_id))
+            questions[node] = question.then(partial(_own_parts, producer_id))
     return questions, frozenset(leaderless)
 
 
-def _open_ones(
-    producer_id: int, active: Mapping[TopicPartition, list[Any]]
-) -> dict[TopicPartition, int]:
-    """Where the producer's transaction is open, given what brokers know of all producers."""
-    return {
-        tp: state.current_txn_start_offset
+def _own_parts(producer_id: int, active: Mapping[TopicPartition, list[Any]]) -> OwnParts:
+    """What concerns a producer, given what brokers know of all producers."""
+    own = {
+        tp: state
         for tp, states in active.items()
         for state in states
-        if state.producer_id == producer_id and state.current_txn_start_offset >= 0
+        if state.producer_id == producer_id
     }
+    starts = {
+        tp: state.current_txn_start_offset
+        for tp, state in own.items()
+        if state.current_txn_start_offset >= 0
+    }
+    return OwnParts(starts, max((state.producer_epoch for state in own.values()), default=-1))
+
+
+def epochs_question(
+    cluster: WireCluster, partition: TopicPartition
+) -> Question[Mapping[int, int]] | None:
+    """A question to the leader of a partition: by producer id, the newest epoch there.
+
+    None where no broker leads it, or its leader is too old to be asked.
+    """
+    leader = cluster.recent_leaders([partition])[partition]
+    question = producers_question(cluster, leader.node, [partition]) if leader.node >= 0 else None
+    if question is None:
+        return None
+
+    def newest(active: Mapping[TopicPartition, list[Any]]) -> Mapping[int, int]:
+        return {state.producer_id: state.producer_epoch for state in active.get(partition, ())}
+
+    return question.then(newest)
 
 
 def producers_question(

@@ -15,7 +15,7 @@ from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import fault, is_definite
 from kafka_ferry.wire.pool import connect
 from kafka_ferry.wire.produce import produce
-from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome
+from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, epochs_question
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_ferry.wire.transactions.settlement import Settlement
 
@@ -43,7 +43,7 @@ class ExclusiveWriter:
     ) -> None:
         self.cluster, self.partition = cluster, partition
         self._producer = TransactionalProducer(cluster, transactional_id, timeout_ms=_TIMEOUT_MS)
-        self._producer.start()
+        self._producer.start(lambda: epochs_question(cluster, partition))
         self._sequence = 0
 
     def write(self, batch: Batch) -> None:

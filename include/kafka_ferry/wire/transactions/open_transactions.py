@@ -85,7 +85,12 @@ class OpenTransactions:
         self._unsettled |= {*partitions}
         evidence = None if self._is_of_last else self._evidence
         settled = self._settlement.settle(
-            self._ending, self._unsettled, committed, evidence, self._unsettled - self._own
+            self._ending,
+            self._unsettled,
+            committed,
+            evidence,
+            self._unsettled - self._own,
+            is_new=True,
         )
         # From now on this process knows how its own transactions ended.
         left = settled.leaderless

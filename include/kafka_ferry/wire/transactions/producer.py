@@ -58,6 +58,9 @@ _OF_ONE_PARTITION: Final = frozenset({3, 17, 29})
 
 _T = TypeVar("_T")
 
+AskEpochs = Callable[[], Question[Mapping[int, int]] | None]
+"""Makes a question: by producer id, the newest epoch on a partition; None where it cannot be asked."""
+
 
 def is_mend(timeout_ms: int) -> bool:
     """Whether a producer with this time-out writes nothing, and only commits what Kafka has left open."""
@@ -98,18 +101,24 @@ class TransactionalProducer:
         self._least_ms = min(_even(least_ms + 1), self.timeout_ms)
         self.is_mending = self.may_arrive_late = False
 
-    def start(self) -> None:
+    def start(self, epochs: AskEpochs = lambda: None) -> None:
         """Take over the transactional id: fence its last holder and abort its open transaction.
+
+        Args:
+            epochs: asked in the same round trip; see ``begin_after``.
 
         Raises:
             AccessDenied: without WRITE on the transactional id.
             ClusterUnreachable: if no coordinator answers for a minute.
         """
         self.producer_id = self.epoch = -1
-        self.start_over()
+        self.start_over(epochs)
 
-    def start_over(self) -> None:
+    def start_over(self, epochs: AskEpochs = lambda: None) -> None:
         """Abort the open transaction, if there is one, and begin a new epoch of the same producer.
+
+        Args:
+            epochs: as of ``start``.
 
         Raises:
             Fenced: if another producer holds the transactional id now.
@@ -117,12 +126,31 @@ class TransactionalProducer:
         """
         while True:
             try:
-                self._start(self.timeout_ms)
-                return
+                newest = self._start(self.timeout_ms, epochs)
+                break
             except BrokerError as error:
                 if error.code != INVALID_TRANSACTION_TIMEOUT:
                     raise
                 self._shorten(error)
+        self.begin_after(newest.get(self.producer_id, -1))
+
+    def begin_after(self, newest: int) -> None:
+        """Begin epochs until one is newer than all that a partition has of this producer; nothing is written in it yet.
+
+        A coordinator that has lost its newest records (an unclean leader election, a power cut) goes on from an older
+        epoch. Of that, a partition takes neither batches nor markers: a transaction begun there could never end. And in
+        an epoch that it knows, it takes the first batches for those that it has, and does not write them.
+
+        Args:
+            newest: the newest epoch of the producer on a partition; -1 for none.
+
+        Raises:
+            Fenced: if it is that of another producer, which holds the transactional id now.
+        """
+        producer_id = self.producer_id
+        # Brokers give another id when there is no greater epoch.
+        while self.epoch <= newest and self.producer_id == producer_id:
+            self._start(self.timeout_ms)
 
     def start_mend(self) -> None:
         """Begin a new epoch, whose transactions only commit what Kafka has left open.
@@ -138,7 +166,8 @@ class TransactionalProducer:
             # The brokers took the time-out from which it is less.
             self._start(self.timeout_ms - 1)
 
-    def _start(self, timeout_ms: int) -> None:
+    def _start(self, timeout_ms: int, epochs: AskEpochs = lambda: None) -> Mapping[int, int]:
+        """Begin a new epoch; gives what ``epochs`` has answered."""
         request = partial(
             InitProducerIdRequest,
             transactional_id=self.transactional_id,
@@ -146,9 +175,16 @@ class TransactionalProducer:
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
         )
-        answer = self._ask(request, "Starting the producer")
+        newest = dict[int, int]()
+
+        def beside() -> Question[None] | None:
+            question = epochs()
+            return question.then(newest.update) if question else None
+
+        answer = self._ask(request, "Starting the producer", beside)
         self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
         self.is_mending, self.may_arrive_late = is_mend(timeout_ms), False
+        return newest
 
     def _shorten(self, error: BrokerError) -> None:
         """Halve the time-out, or raise ``error`` where it cannot be shorter."""
@@ -316,12 +352,23 @@ class TransactionalProducer:
     def _coordinator(self) -> Connection:
         return self._cluster.coordinator(self.transactional_id, TRANSACTION)
 
-    def _ask(self, request: Callable[[], Any], doing: str) -> Any:
-        def ask() -> Any:
-            answer = self._coordinator().call(request())
+    def _ask(
+        self,
+        request: Callable[[], Any],
+        doing: str,
+        beside: Callable[[], Question[None] | None] = lambda: None,
+    ) -> Any:
+        def read(answer: Any) -> Any:
             if answer.error_code:
                 raise fault(answer.error_code, f"{doing} ({self.transactional_id})", self._right)
             return answer
+
+        def ask() -> Any:
+            question = Question(self._coordinator(), request(), read)
+            if other := beside():
+                both: dict[str, Question[Any]] = {"this": question, "beside": other}
+                return ask_together(both)["this"]
+            return question.ask()
 
         return self._retry(ask)
 

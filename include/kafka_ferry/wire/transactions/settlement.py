@@ -79,12 +79,14 @@ class _Seen(NamedTuple):
         open: where its open part begins, by partition.
         leaderless: the partitions that no broker leads, so that none can say.
         group: as of ``SettledTransaction``, but offsets may be pending.
+        newest_epoch: the producer's newest epoch on the partitions.
     """
 
     replicated: bool
     open: Mapping[TopicPartition, int] = MappingProxyType({})
     leaderless: frozenset[TopicPartition] = frozenset()
     group: GroupOffsets | None = None
+    newest_epoch: int = -1
 
     @property
     def is_pending(self) -> bool:
@@ -125,6 +127,8 @@ class Settlement:
         committed: Iterable[TopicPartition],
         evidence: Evidence | None = None,
         optional: Container[TopicPartition] = frozenset(),
+        *,
+        is_new: bool = False,
     ) -> SettledTransaction:
         """Return when the producer's last transaction is no longer open anywhere.
 
@@ -136,6 +140,7 @@ class Settlement:
                 transaction may have ended since. None where it is known to be the last one.
             optional: partitions that may be left as they are while no broker leads them. Nothing may
                 be written to them before they have been settled.
+            is_new: whether the producer has just been started, and is to have an epoch that is newer than all there.
 
         Returns:
             Those of ``optional`` that were left, and the group's offsets for ``committed``. The producer may have
@@ -148,6 +153,9 @@ class Settlement:
         written, committed = {*written, *ending.partitions}, set(committed)
         for _ in range(_ROUNDS):
             state = self._look_until_ended(written, committed, optional)
+            if is_new:
+                self._producer.begin_after(state.newest_epoch)
+                is_new = False
             if not (state.open or state.is_pending):
                 if self._producer.is_mending:
                     self._producer.start_over()
@@ -240,5 +248,11 @@ class Settlement:
                     self._coordination, self._group, partitions
                 )
             answers = ask_together(questions)
-        starts = {tp: start for node in by_node for tp, start in answers[node].items()}
-        return _Seen(answers.get("replicated", True), starts, leaderless, answers.get("group"))
+        parts = [answers[node] for node in by_node]
+        return _Seen(
+            answers.get("replicated", True),
+            {tp: start for part in parts for tp, start in part.starts.items()},
+            leaderless,
+            answers.get("group"),
+            max((part.newest_epoch for part in parts), default=-1),
+        )

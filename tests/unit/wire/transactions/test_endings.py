@@ -121,7 +121,7 @@ def test_the_time_out_says_whether_a_producer_mends(
     """A mend is given all the time that brokers allow by default, or as much as they allow."""
     taken = []
 
-    def ask(_: TransactionalProducer, request: Any, __: str) -> Any:
+    def ask(_: TransactionalProducer, request: Any, *__: Any) -> Any:
         asked = request().transaction_timeout_ms
         if asked > longest_ms:
             raise BrokerError(

@@ -12,7 +12,7 @@ from tests.simulation.fault_kinds import FAULT_KINDS
 
 OFTEN: Final = (1, 2, 3, 5, 8, 13, 30, 80, 200)
 RARE: Final = (1, 1, 2, 3)
-_BOTH_WAYS: Final = 2.0
+_BOTH_WAYS: Final = 0.2
 # By side, the steps and requests between which something begins or ends, and how often one is chosen.
 MOMENTS: Final[Mapping[str, Mapping[str, int]]] = {
     "primary": {

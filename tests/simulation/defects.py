@@ -262,6 +262,20 @@ DEFECTS: Final = (
         "if True:",
         "cut source",
     ),
+    Defect(
+        "a writer begins an epoch that its partitions know",
+        "wire/transactions/producer.py",
+        "while self.epoch <= newest and self.producer_id == producer_id:",
+        "while False:",
+        "cut coordinator",
+    ),
+    Defect(
+        "what has come since the opposite flow's ledger was read is the source's own",
+        "batches/returned_records.py",
+        "if self._seen and not self._seen.has(batch):",
+        "if False:",
+        "cut source,cut target,return branch,pause task,strand task",
+    ),
 )
 
 

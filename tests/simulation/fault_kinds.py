@@ -256,6 +256,14 @@ def _lose_group(injection: Injection) -> None:
     injection.note("the flow's group expires on the target")
 
 
+def _cut_coordinator(injection: Injection) -> None:
+    epochs = injection.random.choice((1, 1, 2, 6))
+    injection.target.transactions.go_back(epochs)
+    injection.note(
+        f"unclean election: coordinators know the last {epochs} epochs of producers no more"
+    )
+
+
 def _expire_ids(injection: Injection) -> None:
     injection.target.transactions.forget()
     for tp in injection.target.partitions():
@@ -346,6 +354,7 @@ FAULT_KINDS: Final[Mapping[str, FaultKind]] = {
     "cut target": FaultKind(_lose_end, side="backup", hurts=_STATE, touches_target=True),
     "cut internal": FaultKind(_cut_internal, side="backup", hurts=_STATE, touches_target=True),
     "lose group": FaultKind(_lose_group, side="backup"),
+    "cut coordinator": FaultKind(_cut_coordinator, side="backup"),
     "expire ids": FaultKind(_expire_ids, side="backup"),
     "move source start": FaultKind(_move_start, side="primary", hurts=_AT_SOURCE),
     "move target start": FaultKind(_move_start, side="backup", touches_target=True),

@@ -234,10 +234,9 @@ class History(Oracles):
         skipped = self.target.skipped_markers
         # The documents say so: where nothing says how it was to end, a person decides.
         is_unknown = bool(skipped) and "was never ended" in said
-        # Nor is anybody left who could end what hides the ledger.
-        is_unknown |= (
-            bool(skipped) and self.was_injected("expire ids") and "hides the newest records" in said
-        )
+        # Nor is anybody left who could end what hides the ledger, or records.
+        is_hidden = "hides the newest records" in said or "hidden from consumers" in said
+        is_unknown |= bool(skipped) and self.was_injected("expire ids") and is_hidden
         return is_unknown or self._is_forgotten(said)
 
     def _is_forgotten(self, said: str) -> bool:

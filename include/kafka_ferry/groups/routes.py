@@ -106,7 +106,9 @@ def routes(
         if inverse is not None and diverged_at >= 0:
             lost_from = inverse.first_image(diverged_at)
             inverse = inverse.set_back(diverged_at)
-        unproved = pending[key][1].first_image(0) if inverse is not None and key in pending else None
+        unproved = (
+            pending[key][1].first_image(0) if inverse is not None and key in pending else None
+        )
         offsets = OffsetMap(columns, inverse, unproved)
         made[key.source] = Route(
             *(key.source, key.target, key.remote_topic_id, columns.preserved, offsets),

@@ -91,7 +91,7 @@ def test_what_an_open_transaction_hides_is_not_missing(
         AppendMissing(flow).proposal(TopicPartition(topic, 0), 20)
 
     # Clients of the target may begin one at any time: it is waited for.
-    ending = Timer(1, producer.abort_transaction)
+    ending = Timer(5, producer.abort_transaction)
     ending.start()
     judged(flow, "run-4")
     ending.join()

@@ -189,6 +189,12 @@ class Transactions:
             if known.state in ("Empty", "CompleteCommit", "CompleteAbort"):
                 del self.by_id[name]
 
+    def go_back(self, epochs: int) -> None:
+        """Lose the newest records of idle transactional ids, as an unclean election of their partition does."""
+        for known in self.by_id.values():
+            if known.state in ("Empty", "CompleteCommit", "CompleteAbort"):
+                known.epoch, known.last_epoch = max(known.epoch - epochs, 0), -1
+
 
 class Groups:
     """All groups of a cluster: what they have committed, and what transactions still hold back."""

@@ -51,7 +51,11 @@ def ask(history: Oracles) -> None:
 
 def _ask_ready(history: Oracles, do: Callable[[], Outlook]) -> None:
     """Where a group would continue on the target, and whether it may."""
-    before, said = history.shown_by_source(), _said(history, do)
+    began, before = history.world.now, history.shown_by_source()
+    said = _said(history, do)
+    if any(at >= began for at in history.replaced.values()):
+        # What is said is of another log by now.
+        return
     ready = (it for it in said.groups if it.name == GROUP and it.state == "ready") if said else ()
     for one in (one for group in ready for one in group.partitions):
         if one.target and one.offset is not None:
@@ -79,9 +83,15 @@ def _check_ready(
     shown = log.shown() if log else []
     # It passes over the rest on the source too, such as records of a topic before it was recreated.
     unread = {value for at, value in before if at >= one.committed}
-    if history.case.both_ways:
-        # What it has read on the other cluster.
-        unread -= history.read
+    passed = 0
+    for other in history.ways if history.case.both_ways else ():
+        # What it has read on the other cluster, and how far it had gone on this one by itself.
+        unread -= other.read
+        passed = other.committed.get(target, 0) if other is not history else passed
+    if passed >= offset:
+        return
+    # A branch that has come back is there twice.
+    unread -= {value for at, value in shown if at >= offset}
     for at, value in shown:
         if at < offset and value in unread:
             what = (

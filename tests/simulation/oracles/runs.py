@@ -262,7 +262,9 @@ class Oracles(Workload):
                 self.blame("c", f"{name} is verified, and {what}: {value!r} is read never")
                 return
         if read and read.offset < self.committed.get(source, 0):
-            what = f"{GROUP} is set back on {source}, from {self.committed[source]} to {read.offset}"
+            what = (
+                f"{GROUP} is set back on {source}, from {self.committed[source]} to {read.offset}"
+            )
             self.blame("c", f"{name} is verified, and {what}")
 
     def _check_held(

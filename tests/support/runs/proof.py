@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from kafka_ferry.clock import now_ms
-from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.config import Flow
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
@@ -19,8 +19,7 @@ from kafka_ferry.verify import PartitionRecount, Terms
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.expectations import judge
 from kafka_ferry.verify.expectations.user_expectations import NOTHING
-from kafka_ferry.verify.recount import recount_or_reason
-from kafka_ferry.wire import WireCluster
+from kafka_ferry.verify.recount import recount_each
 from tests.support.runs.flows import copy_now, failures
 from tests.support.runs.predicates import judge_by_predicates
 
@@ -35,9 +34,7 @@ def recount_here(monkeypatch: pytest.MonkeyPatch, *, docs: bool = False) -> None
     def recount_all(
         _: object, flow: Flow, partitions: Mapping[TopicPartition, Sequence[RangeClaim]]
     ) -> dict[TopicPartition, PartitionRecount]:
-        settings = kafka_python_config(flow.target.client_properties("consumer"))
-        with WireCluster(flow.target.alias, settings) as cluster:
-            return {tp: recount_or_reason(cluster, tp, claims) for tp, claims in partitions.items()}
+        return dict(recount_each(flow.target, [(tp, it, None) for tp, it in partitions.items()]))
 
     monkeypatch.setattr(spark_recount, "recount_all", recount_all)
     if not docs:

@@ -10,6 +10,7 @@ import pytest
 from kafka_ferry.batches import Segment
 from kafka_ferry.config import Cluster
 from kafka_ferry.groups.routes import Route, routes
+from kafka_ferry.groups.translation import Translation
 from kafka_ferry.ledger import CopiedRange, LedgerTable
 from kafka_ferry.ledger.record import Entry
 from kafka_ferry.model import TopicPartition
@@ -264,3 +265,25 @@ def test_without_the_source_the_ids_that_were_copied_last_count(ledger: Ledger) 
 
 def test_an_empty_ledger_has_no_routes(ledger: Ledger) -> None:
     assert routes(ledger(), TOPICS, REMOTE) == {}
+
+
+def test_a_group_does_not_pass_over_copies_that_are_not_proved_yet(ledger: Ledger) -> None:
+    """The opposite flow has seen them, and copied what its own clients have written after them."""
+    same = {"remote_topic": "orders", "remote_topic_id": "orders there"}
+    there = {"topic_id": "orders there", "remote_topic": "orders"}
+    table = ledger(
+        a_transaction(a_copied_range(0, 10, segments=(Segment(0, 100, 10),), **same)),
+        a_transaction(a_copied_range(10, 12, segments=(Segment(10, 111, 2),), **same)),
+    )
+    came = a_copied_range(100, 117, segments=(Segment(114, 12, 3),), **there)
+    came = came.model_copy(update={"remote_topic_id": "id of orders"})
+    opposite = ledger(a_transaction(came, flow=BACK), flow=BACK)
+
+    def found(before: int) -> Translation | None:
+        ids = {"orders": "orders there"}
+        return routes(table, TOPICS, ids, before=before, opposite=opposite)[ORDERS].map.translate(
+            10
+        )
+
+    assert found(2) == (111, "gap")
+    assert found(3) == (111, "exact")

@@ -19,6 +19,7 @@ from kafka_ferry.config.permissions import (
     place_problems,
     property_problems,
     secret_file_problems,
+    state_problems,
 )
 from kafka_ferry.config.store_address import store_hosts, store_options
 from kafka_ferry.config.types.first_start import read_first_start
@@ -75,6 +76,8 @@ def _option_problems(flow: Flow) -> Iterator[Problem]:
                 yield from code_problems(key, at_home(value, flow.file))
         elif reach == "store":
             yield from _store_problems(key, value)
+            if value and "://" not in value:
+                yield from state_problems(key, at_home(value, flow.file))
         elif reach == "connection" and value != option.default:
             ids = [value] if isinstance(value, str) else [item.connection for item in value]
             yield from _connection_ids(key, *ids)

@@ -65,6 +65,11 @@ _LIBRARY: Final = "kafka_ferry"
 _OWN: Final = (_LIBRARY, "kafka_ferry_airflow")
 _OWN_CODE: Final = tuple(Path(__file__).resolve().parents[2] / package for package in _OWN)
 _POLICIES: Final = f"{_LIBRARY}.plan.topics.replication_policy"
+# The variables with the folders whose code Airflow runs, and where they are in a project of Astronomer's.
+_AIRFLOWS: Final = {
+    "AIRFLOW__CORE__DAGS_FOLDER": "dags",
+    "AIRFLOW__CORE__PLUGINS_FOLDER": "plugins",
+}
 # A connection whose id begins so was made for flows.
 _DEFAULTS: Final = {FILES: "", CODE: "include", HOSTS: "", ALLOWED: "", CONNECTIONS: "ferry_.*"}
 
@@ -162,6 +167,17 @@ def place_problems(key: str, path: Path) -> Iterator[Problem]:
             yield Problem(key, f"{path} may not be run here: anybody may write to {place}", advice)
         if place == root:
             return
+
+
+def state_problems(key: str, path: Path) -> Iterator[Problem]:
+    """Where a flow's state would lie among code: what it copies and what it is named decides what is written there."""
+    if CODE not in os.environ:
+        return
+    named = (os.environ.get(it) or folder for it, folder in _AIRFLOWS.items())
+    places = [*_code_folders(), *(at_home(folder).resolve() for folder in named)]
+    if _is_in(follow_links(path), places):
+        reason = f"{path} may not be written here: it lies in a folder whose files Airflow may run"
+        yield Problem(key, reason, "Name a folder of its own.")
 
 
 def check_code(file: str, key: str, path: Path) -> None:

@@ -168,6 +168,23 @@ def test_code_is_below_the_folder_that_only_the_operator_writes(
     assert f"anybody may write to {inside}" in problem(home, **{name: "include/mine"})
 
 
+def test_no_state_lies_among_code(
+    home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A file there may be a program too, whatever its suffix: a flow's author chooses names and contents."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (home / "link").symlink_to(elsewhere)
+
+    def lie_there() -> list[str]:
+        places = ("include/state", "dags", "plugins/a/b", "link/a", "state")
+        refused = {name: problem(home, **{"state.dir": name}) for name in places}
+        return [name for name, why in refused.items() if "may not be written here" in why]
+
+    assert lie_there() == ["include/state", "dags", "plugins/a/b"]
+    monkeypatch.setenv("AIRFLOW__CORE__DAGS_FOLDER", str(elsewhere))
+    assert lie_there() == ["include/state", "plugins/a/b", "link/a"]
+
+
 @pytest.mark.parametrize("name", ["verify.expectations", "transform.functions"])
 def test_a_path_longer_than_any_file_s_is_looked_for_nowhere(name: str, home: Path) -> None:
     """To follow its links would take the square of its length: hours for what a file may hold."""

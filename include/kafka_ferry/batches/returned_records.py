@@ -6,6 +6,7 @@ from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Final, NamedTuple
 
 from kafka_ferry.batches.batch_filter import BatchFilter
@@ -87,6 +88,8 @@ class Returned(BatchFilter):
         lost: the offsets ``[start, end)`` of records that the target has no longer, in any order; None where it has
             lost some, and which ones is unknown: then none is left out, and none copied.
         seen: the source's log, of which the ledger names all that has come; None for any log.
+        is_writers: whether a producer is a writer of the opposite flow, whose batches the ledger has to name; asks the
+            source, once for each that is in no span.
     """
 
     def __init__(
@@ -96,9 +99,11 @@ class Returned(BatchFilter):
         adopted_epoch: int = -1,
         lost: Iterable[tuple[int, int]] | None = (),
         seen: LogSeen | None = None,
+        is_writers: Callable[[int], bool] = lambda _: False,
     ) -> None:
         self._by_producer: dict[int, _Offsets] = defaultdict(_Offsets)
         self._is_by, self._adopted_epoch, self._seen = is_by, adopted_epoch, seen
+        self._is_writers = cache(is_writers)
         self._doubted: set[int] = set()
         for start, end, producer_id in sorted(spans):
             self._by_producer[producer_id].add(start, end)
@@ -180,4 +185,9 @@ class Returned(BatchFilter):
                     f"a batch at offset {first} of which a part alone has come from the target, by the "
                     "opposite flow's ledger"
                 )
+        if batch.header.is_transactional and self._is_writers(batch.header.producer_id):
+            raise MalformedBatch(
+                f"a batch at offset {first} by a writer of the opposite flow, whose ledger does not have it: that has "
+                "lost records (an unclean leader election?)"
+            )
         return False

@@ -110,6 +110,17 @@ def position_group(flow: str) -> str:
     return f"{_GROUPS}{flow}"
 
 
+def transactional_id(flow: str, number: int, *, preserved: bool = False) -> str:
+    """The transactional id of the flow's writer ``number``, of the kind that preserves offsets or not."""
+    return f"ferry.{flow}.{'preserved.' if preserved else ''}{number}"
+
+
+def is_writers_id(flow: str, name: str) -> bool:
+    """Whether a transactional id is that of a writer of the flow, however many it has, with translated offsets."""
+    number = name.rpartition(".")[2]
+    return number.isdecimal() and name == transactional_id(flow, int(number))
+
+
 def is_position_group(group: str) -> bool:
     """Whether a group holds the positions of a flow into its cluster, by its name."""
     return group.startswith(_GROUPS) and "->" in group

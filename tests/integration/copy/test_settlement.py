@@ -17,13 +17,13 @@ import pytest
 from kafka_ferry.batches import Batch, for_producer, single_record
 from kafka_ferry.config import Flow
 from kafka_ferry.copy import copy_for_flow
-from kafka_ferry.copy.target.fencing import end_skipped, transactional_id
+from kafka_ferry.copy.target.fencing import end_skipped
 from kafka_ferry.copy.target.transaction import Transaction
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.ledger import encode, ledger_topic
 from kafka_ferry.model import Range, TopicPartition
 from kafka_ferry.model.groups import Committed
-from kafka_ferry.model.positions import position_group
+from kafka_ferry.model.positions import position_group, transactional_id
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.error_codes import is_transient
 from kafka_ferry.wire.produce import produce_request

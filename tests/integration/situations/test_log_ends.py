@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import Flow
-from kafka_ferry.copy.target.fencing import transactional_id
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.ledger import LedgerError, ledger_topic
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.positions import transactional_id
 from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.failover.failover import failover

@@ -11,7 +11,7 @@ from kafka_ferry.batches import single_record
 from kafka_ferry.batches.digest import RangeDigest
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
-from kafka_ferry.copy.target.fencing import restore_positions, transactional_id
+from kafka_ferry.copy.target.fencing import restore_positions
 from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.ledger import (
     AppliedEntry,
@@ -33,6 +33,7 @@ from kafka_ferry.ledger import (
 )
 from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.model.cluster_state import Mark
+from kafka_ferry.model.positions import transactional_id
 from kafka_ferry.runs.repair.ledger_records import LedgerRecords
 from kafka_ferry.wire.transactions.exclusive_writer import write_exclusively
 from tests.support.records.builders import Record, create_topic, delete_before, produce

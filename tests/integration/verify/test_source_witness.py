@@ -6,10 +6,11 @@ import pytest
 
 from kafka_ferry.batches import single_record
 from kafka_ferry.batches.digest import RangeDigest
-from kafka_ferry.copy.target.fencing import restore_positions, transactional_id
+from kafka_ferry.copy.target.fencing import restore_positions
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.ledger import CopiedRange, TransactionEntry, encode, ledger_topic
 from kafka_ferry.model import Position, TopicPartition
+from kafka_ferry.model.positions import transactional_id
 from kafka_ferry.wire.transactions.exclusive_writer import write_exclusively
 from tests.support.records.histories import named
 from tests.support.runs.flows import ledger_of, plan_now, remote

@@ -88,7 +88,7 @@ def _check_ready(
         # What it has read on the other cluster, and how far it had gone on this one by itself.
         unread -= other.read
         passed = other.committed.get(target, 0) if other is not history else passed
-    if passed >= offset:
+    if 0 < offset <= passed:
         return
     # A branch that has come back is there twice.
     unread -= {value for at, value in shown if at >= offset}

@@ -124,7 +124,7 @@ class Oracles(Workload):
         has_forgotten = self.was_injected("cut internal") and self.was_injected("expire ids")
         is_told = self.was_told and self.case.backfills
         is_lost = self.is_cut_unseen or has_forgotten or is_told
-        # What came from the target is known by the opposite flow's ledger alone.
+        # What it has copied itself into a topic of others, the flow knows by ledger and positions alone.
         is_lost |= self.case.both_ways and self.was_injected("cut internal")
         return is_lost or self.spoilt_at >= self.began
 
@@ -290,7 +290,7 @@ class Oracles(Workload):
         self, name: str, source: TopicPartition, target: TopicPartition, have: list[bytes | None]
     ) -> None:
         last = 0
-        # What came from the target is known by the opposite flow's ledger alone.
+        # As in ``_is_unseen``.
         is_unknown = self.case.both_ways and self.was_injected("cut internal")
         is_excused = source in self.returned or is_unknown
         # What one cluster has lost comes back from the other one behind what is new.

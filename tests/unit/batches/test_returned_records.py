@@ -95,6 +95,17 @@ def test_of_what_has_come_since_the_ledger_was_read_nothing_is_known(
         assert Returned(seen=seen).reason(batch, 10, 13) is None
 
 
+@pytest.mark.parametrize("spans", [[], [(0, 9, 7)], [(10, 13, 8)]])
+def test_what_a_writer_of_the_opposite_flow_has_written_is_in_its_ledger(
+    spans: list[tuple[int, int, int]],
+) -> None:
+    (batch,) = split_batches(a_batch(3, at=10, producer_id=7, transactional=True))
+    returned = Returned(starmap(ReturnedSpan, spans), is_writers=[7].__contains__)
+    with pytest.raises(MalformedBatch, match="has lost records"):
+        returned.reason(batch, 10, 13)
+    assert Returned(starmap(ReturnedSpan, spans)).reason(batch, 10, 13) is None
+
+
 @pytest.mark.parametrize("writer", [7, 8])
 def test_many_records_are_passed_over_only_if_the_log_still_has_the_last_one(writer: int) -> None:
     asked: list[int] = []

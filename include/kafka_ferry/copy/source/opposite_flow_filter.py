@@ -39,11 +39,11 @@ from kafka_ferry.batches.returned_records import (
 from kafka_ferry.batches.segments import first_lost, without_overlaps
 from kafka_ferry.config.flow import names_of
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.errors import CorruptBatch, FerryError
+from kafka_ferry.errors import AccessDenied, CorruptBatch, FerryError
 from kafka_ferry.ledger import CopiedRange, CopyingEntry, TransactionEntry, ledger_topic
 from kafka_ferry.ledger.epochs import epoch_history
 from kafka_ferry.ledger.topic import entries_with_producers, require_settled
-from kafka_ferry.model.positions import ProducerState
+from kafka_ferry.model.positions import ProducerState, is_writers_id
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connect
@@ -52,6 +52,7 @@ from kafka_ferry.wire.partitions.epochs import epoch_ends
 from kafka_ferry.wire.partitions.list_offsets import LATEST, READ_COMMITTED, log_offsets
 from kafka_ferry.wire.partitions.partition_log import led_logs, partition_log
 from kafka_ferry.wire.partitions.scan import stored_batches
+from kafka_ferry.wire.transactions.endings import transactional_ids
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster, Flow
@@ -94,7 +95,8 @@ class ReturnedRecords:
         adopted_epochs: dict[TopicPartition, int] = {}
         changed = set[TopicPartition]()
         for tp, copied, producer_id, is_ordinary in self._ranges():
-            if copied.rewound_from >= 0:
+            is_there = self._is_there(tp, copied)
+            if is_there and copied.rewound_from >= 0:
                 # These had been copied of a branch that the target has lost.
                 lost[tp] += _images_from(copied.start, copies.pop(tp, []))
             writer = _writer_of(copied, producer_id)
@@ -102,7 +104,13 @@ class ReturnedRecords:
                 first, end = segment[1], segment[1] + segment[2]
                 if end > self._wanted[tp].start:
                     spans[tp].append(ReturnedSpan(first, end, writer))
-                    copies[tp].append(segment)
+                    # What was copied from a topic that was recreated since is nowhere else.
+                    if is_there:
+                        copies[tp].append(segment)
+                    else:
+                        lost[tp].append((first, end))
+            if not is_there:
+                continue
             if copied.transform or copied.schema_ids:
                 changed.add(tp)
             if is_ordinary:
@@ -126,13 +134,14 @@ class ReturnedRecords:
                 None if tp in unknown else lost[tp],
                 # Of one without a leader nothing was seen.
                 seen.get(tp, LogSeen(0, -1)),
+                self._is_writers,
             )
             for tp, of_partition in ((tp, spans[tp]) for tp in self._wanted)
             for epoch in (adopted_epochs.get(tp, -1),)
         }
 
     def _ranges(self) -> Iterator[tuple[TopicPartition, CopiedRange, int, bool]]:
-        """What the opposite flow has copied from topics that the target still has.
+        """What the opposite flow has copied.
 
         Yields:
             The partition, the range, the producer of its ledger record, and whether it is not a backfill's.
@@ -149,11 +158,25 @@ class ReturnedRecords:
             for copied in entry.ranges:
                 tp = TopicPartition(copied.remote_topic, copied.partition)
                 range_ = self._wanted.get(tp)
-                if not range_ or copied.remote_topic_id not in ("", range_.topic_id):
-                    continue
-                # What was copied from a topic that was recreated since is nowhere else.
-                if copied.topic_id in ("", range_.remote_topic_id) or not range_.remote_topic_id:
+                if range_ and copied.remote_topic_id in ("", range_.topic_id):
                     yield tp, copied, producer_id, isinstance(entry, TransactionEntry)
+
+    def _is_there(self, tp: TopicPartition, copied: CopiedRange) -> bool:
+        """Whether the target still has the topic from which a range was copied."""
+        remote_topic_id = self._wanted[tp].remote_topic_id
+        return copied.topic_id in ("", remote_topic_id) or not remote_topic_id
+
+    def _is_writers(self, producer_id: int) -> bool:
+        """Whether a producer is a writer of the opposite flow, or the source does not answer."""
+        opposite = opposite_name(self._flow)
+        try:
+            with connect(self._flow.source) as cluster:
+                names = retry(lambda: transactional_ids(cluster, producer_id))
+        except AccessDenied:
+            return False
+        except FerryError:
+            return True
+        return any(is_writers_id(opposite, name) for name in names)
 
     def _diverged(
         self, last: Mapping[TopicPartition, CopiedRange]
@@ -182,7 +205,9 @@ class ReturnedRecords:
                 if epoch_end.epoch == copied.leader_epoch and epoch_end.end >= copied.end:
                     continue
                 ranges = (
-                    it for at, it, _, is_ordinary in self._ranges() if at == tp and is_ordinary
+                    it
+                    for at, it, _, is_ordinary in self._ranges()
+                    if at == tp and is_ordinary and self._is_there(at, it)
                 )
 
                 def end_of(epoch: int, there: TopicPartition = there) -> EpochEnd | None:

@@ -23,7 +23,12 @@ from kafka_ferry.ledger import (
     ledger_topic,
 )
 from kafka_ferry.model.groups import Committed
-from kafka_ferry.model.positions import Position, PositionMetadata, position_group
+from kafka_ferry.model.positions import (
+    Position,
+    PositionMetadata,
+    position_group,
+    transactional_id,
+)
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
@@ -44,17 +49,6 @@ from kafka_ferry.wire.transactions.settlement import Evidence, Settlement
 
 _TIMEOUT_MS: Final = 60_000
 _WRITER: Final = 0
-
-
-def transactional_id(flow: str, number: int, *, preserved: bool = False) -> str:
-    """The transactional id of the flow's writer ``number``, of the kind that preserves offsets or not."""
-    return f"ferry.{flow}.{'preserved.' if preserved else ''}{number}"
-
-
-def is_writers_id(flow: str, name: str) -> bool:
-    """Whether a transactional id is that of a writer of the flow, however many it has, with translated offsets."""
-    number = name.rpartition(".")[2]
-    return number.isdecimal() and name == transactional_id(flow, int(number))
 
 
 def committed_position(position: Position, run: str) -> Committed:

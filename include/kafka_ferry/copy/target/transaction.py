@@ -33,7 +33,6 @@ from kafka_ferry.batches import (
 from kafka_ferry.control.positions import positions_of
 from kafka_ferry.copy.target.claims import require_claims
 from kafka_ferry.copy.target.dead_letters import SentLetters, alone
-from kafka_ferry.copy.target.fencing import transactional_id
 from kafka_ferry.copy.target.position_commit import PositionCommit
 from kafka_ferry.copy.target.produce.partition_leaders import (
     ask_for_topics,
@@ -50,7 +49,7 @@ from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import BrokerError, Fenced, FerryError
 from kafka_ferry.ledger import CopiedRange, encode, ledger_topic
-from kafka_ferry.model.positions import Position, position_group
+from kafka_ferry.model.positions import Position, position_group, transactional_id
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.rights import Right, advice_on
 from kafka_ferry.model.waits import NO_WAITS, Waits

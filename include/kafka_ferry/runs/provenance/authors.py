@@ -14,10 +14,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kafka_ferry.copy.target.fencing import transactional_id
 from kafka_ferry.errors import AccessDenied, VerificationFailed
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.positions import transactional_id
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.partition_log import partition_log

@@ -6,9 +6,9 @@ from collections.abc import Collection, Container
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kafka_ferry.copy.target.fencing import is_writers_id, transactional_id
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.ledger.queries.run_starts import most_writers
+from kafka_ferry.model.positions import is_writers_id, transactional_id
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.provenance.log_ends import ask_end
 from kafka_ferry.wire import connect

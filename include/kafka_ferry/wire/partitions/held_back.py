@@ -74,10 +74,7 @@ def wait_for_shown(cluster: WireCluster, ends: Mapping[TopicPartition, int]) -> 
         ends: the offsets, by partition.
 
     Returns:
-        The partitions that show all below them.
-
-    Raises:
-        FerryError: if the cluster does not say for a minute where logs end.
+        The partitions that are known to show all below them.
     """
     shown = set[TopicPartition]()
 
@@ -93,7 +90,7 @@ def wait_for_shown(cluster: WireCluster, ends: Mapping[TopicPartition, int]) -> 
             if end < min(ends[tp], whole[tp]):
                 raise _Open(f"An open transaction on {cluster.alias} hides {tp} from {end} on.")
 
-    with suppress(_Open):
+    with suppress(FerryError):
         retry(ask)
     return shown
 

@@ -242,6 +242,7 @@ def compare(
     assert seen(source, beside, reports[1]) == seen(source, alone, reports[0])
 
 
+@pytest.mark.long
 def test_a_topic_comes_to_the_same_beside_others_with_nothing_new(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:

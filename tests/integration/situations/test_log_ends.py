@@ -105,6 +105,7 @@ def with_another_writer(flow: Flow) -> Flow:
     return next(it for it in more if writers_of(it).of(target) > 0)
 
 
+@pytest.mark.long
 def test_what_was_taken_over_and_is_gone_is_missed_where_others_have_written_in_its_place(
     own: Pair,
 ) -> None:
@@ -305,6 +306,7 @@ def test_no_group_is_ready_for_a_log_whose_last_marker_is_lost(own: Pair) -> Non
     assert f"an open transaction in {remote(flow, topic)}-0 on backup hides" in group.reason
 
 
+@pytest.mark.long
 def test_a_log_that_has_grown_back_to_its_former_end_is_missed_though_nothing_is_new(
     own: Pair,
 ) -> None:

@@ -489,6 +489,7 @@ def cuts(
     source.wipe()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("length", LENGTHS)
 def test_a_log_that_was_cut_back_after_it_was_copied_is_not_proved(
     length: str, cuts: dict[tuple[str, str, str], Cut], monkeypatch: pytest.MonkeyPatch

@@ -288,6 +288,7 @@ def test_no_input_is_an_error_of_the_server(admin: httpx.Client, path: str) -> N
     assert admin.get(path).status_code in (403, 404, 422)
 
 
+@pytest.mark.long
 def test_a_state_store_that_does_not_answer_is_named_and_nothing_waits_for_it(
     airflow: Airflow, api: AirflowApi, configs: Path, admin: httpx.Client
 ) -> None:

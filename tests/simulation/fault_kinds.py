@@ -227,23 +227,26 @@ def _return_branch(injection: Injection) -> None:
 
 
 def _cut_internal(injection: Injection) -> None:
-    target = injection.target
-    moment = injection.random.choice(injection.history.moments or [0.0])
+    target, history = injection.target, injection.history
+    # Of topics that others write to, a flow that has lost all that it knew does not know its own copies.
+    moments = history.moments[2:] if history.case.both_ways else history.moments or [0.0]
+    if not moments:
+        return
+    moment = injection.random.choice(moments)
     which = injection.random.choice(("ledger", "positions", "both"))
     if which != "positions":
         for tp in target.partitions():
             if tp.topic.startswith("ferry-ledger"):
                 log, ms = (
                     target.topics[tp.topic].logs[tp.partition],
-                    injection.history.wall_ms(moment),
+                    history.wall_ms(moment),
                 )
                 later = [it.base for it in log.stored if it.batch.header.max_timestamp >= ms]
                 if later:
                     target.move_leader(tp, lose_from=later[0])
-                    injection.history.lost_marks = True
+                    history.lost_marks = True
     if which != "ledger":
         target.groups.go_back(moment)
-    history = injection.history
     goes_on = any(not task.done for task in history.spark.late)
     history.is_cut_unseen |= goes_on or history.world.now > history.began + _LOOK_S
     injection.note(f"unclean election: {which} cut back to what was there at {moment:.3f}")

@@ -121,12 +121,14 @@ class Oracles(Workload):
         It was lost after a plan had looked; or coordinators have forgotten the producers too, so that nothing says
         whose the records are; or it was told, and what the ledger knew of earlier backfills may be gone.
         """
-        has_forgotten = self.was_injected("cut internal") and self.was_injected("expire ids")
         is_told = self.was_told and self.case.backfills
-        is_lost = self.is_cut_unseen or has_forgotten or is_told
-        # What it has copied itself into a topic of others, the flow knows by ledger and positions alone.
-        is_lost |= self.case.both_ways and self.was_injected("cut internal")
+        is_lost = self.is_cut_unseen or self._is_forgotten_by_all or is_told
         return is_lost or self.spoilt_at >= self.began
+
+    @property
+    def _is_forgotten_by_all(self) -> bool:
+        """Whether neither a ledger nor coordinators say whose records are."""
+        return self.was_injected("cut internal") and self.was_injected("expire ids")
 
     def check_commit(self, known: Transaction) -> None:
         """What the flow commits in one transaction, whether it is verified or not (oracle f)."""
@@ -290,9 +292,7 @@ class Oracles(Workload):
         self, name: str, source: TopicPartition, target: TopicPartition, have: list[bytes | None]
     ) -> None:
         last = 0
-        # As in ``_is_unseen``.
-        is_unknown = self.case.both_ways and self.was_injected("cut internal")
-        is_excused = source in self.returned or is_unknown
+        is_excused = source in self.returned or (self.case.both_ways and self._is_forgotten_by_all)
         # What one cluster has lost comes back from the other one behind what is new.
         is_any_order = self.case.backfills or (self.case.both_ways and self.is_hurt)
         for value in have:

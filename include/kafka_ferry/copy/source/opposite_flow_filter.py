@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,60 @@ if TYPE_CHECKING:
     from kafka_ferry.wire.partitions.partition_log import PartitionLog
 
 
+@dataclass
+class _Named:
+    """What the opposite flow's ledger names, by the partition here.
+
+    Attributes:
+        spans: all that it has written here.
+        copies: what of that the target may still have, by its own offsets.
+        lost: where the copies are of what the target has lost.
+        last: the last range that moved a position.
+        adopted_epochs: the leader epoch of what another mirror had written before.
+        changed: the partitions in which copies may be other records.
+    """
+
+    spans: dict[TopicPartition, list[ReturnedSpan]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    copies: dict[TopicPartition, list[Segment]] = field(default_factory=lambda: defaultdict(list))
+    lost: dict[TopicPartition, list[tuple[int, int]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    last: dict[TopicPartition, CopiedRange] = field(default_factory=dict)
+    adopted_epochs: dict[TopicPartition, int] = field(default_factory=dict)
+    changed: set[TopicPartition] = field(default_factory=set)
+
+    def add_spans(
+        self, tp: TopicPartition, copied: CopiedRange, writer: int, start: int
+    ) -> list[tuple[int, int]]:
+        """Add what a range has written at ``start`` or later; gives its offsets."""
+        written = [
+            (segment.target, segment.target + segment.records)
+            for segment in copied.segments
+            if segment.target + segment.records > start
+        ]
+        if written:
+            self.spans[tp] += [ReturnedSpan(first, end, writer) for first, end in written]
+        return written
+
+    def add(
+        self, tp: TopicPartition, copied: CopiedRange, writer: int, start: int, *, is_ordinary: bool
+    ) -> None:
+        """Add a range from a topic that the target still has."""
+        if copied.rewound_from >= 0:
+            # These had been copied of a branch that the target has lost.
+            self.lost[tp] += _images_from(copied.start, self.copies.pop(tp, []))
+        if self.add_spans(tp, copied, writer, start):
+            self.copies[tp] += [it for it in copied.segments if it.target + it.records > start]
+        if copied.transform or copied.schema_ids:
+            self.changed.add(tp)
+        if is_ordinary:
+            self.last[tp] = copied
+        if copied.remote_epoch >= 0:
+            self.adopted_epochs[tp] = copied.remote_epoch
+
+
 class ReturnedRecords:
     """What the opposite flow's ledger says of the source partitions of ``ranges``, read once, when needed.
 
@@ -88,41 +143,21 @@ class ReturnedRecords:
         with connect(self._flow.source) as cluster:
             seen = retry(lambda: _seen(cluster, self._wanted))
         require_settled(self._flow.source, ledger_topic(self._flow.target.alias))
-        spans: dict[TopicPartition, list[ReturnedSpan]] = defaultdict(list)
-        copies: dict[TopicPartition, list[Segment]] = defaultdict(list)
-        lost: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
-        last: dict[TopicPartition, CopiedRange] = {}
-        adopted_epochs: dict[TopicPartition, int] = {}
-        changed = set[TopicPartition]()
+        named = _Named()
         for tp, copied, producer_id, is_ordinary in self._ranges():
-            is_there = self._is_there(tp, copied)
-            if is_there and copied.rewound_from >= 0:
-                # These had been copied of a branch that the target has lost.
-                lost[tp] += _images_from(copied.start, copies.pop(tp, []))
-            writer = _writer_of(copied, producer_id)
-            for segment in copied.segments:
-                first, end = segment[1], segment[1] + segment[2]
-                if end > self._wanted[tp].start:
-                    spans[tp].append(ReturnedSpan(first, end, writer))
-                    # What was copied from a topic that was recreated since is nowhere else.
-                    if is_there:
-                        copies[tp].append(segment)
-                    else:
-                        lost[tp].append((first, end))
-            if not is_there:
+            writer, start = _writer_of(copied, producer_id), self._wanted[tp].start
+            if not self._is_there(tp, copied):
+                # What was copied from a topic that was recreated since is nowhere else.
+                named.lost[tp] += named.add_spans(tp, copied, writer, start)
                 continue
-            if copied.transform or copied.schema_ids:
-                changed.add(tp)
-            if is_ordinary:
-                last[tp] = copied
-            if copied.remote_epoch >= 0:
-                adopted_epochs[tp] = copied.remote_epoch
+            named.add(tp, copied, writer, start, is_ordinary=is_ordinary)
+        spans, copies, lost, last = named.spans, named.copies, named.lost, named.last
         preserved = {tp: copied for tp, copied in last.items() if copied.preserved}
         for tp, uncommitted in self._uncommitted_spans(preserved).items():
             spans[tp] += uncommitted
         # Last, so that what is lost while the ledger is read counts too.
         diverged = self._diverged({tp: last[tp] for tp in spans.keys() & last.keys()})
-        diverged |= self._restored(last, copies, diverged, changed)
+        diverged |= self._restored(last, copies, diverged, named.changed)
         for tp, since in diverged.items():
             lost[tp] += _images_from(since or 0, copies[tp])
         unknown = {tp for tp, since in diverged.items() if since is None}
@@ -137,7 +172,7 @@ class ReturnedRecords:
                 self._is_writers,
             )
             for tp, of_partition in ((tp, spans[tp]) for tp in self._wanted)
-            for epoch in (adopted_epochs.get(tp, -1),)
+            for epoch in (named.adopted_epochs.get(tp, -1),)
         }
 
     def _ranges(self) -> Iterator[tuple[TopicPartition, CopiedRange, int, bool]]:

@@ -6,7 +6,6 @@ from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from functools import cache
 from typing import Final, NamedTuple
 
 from kafka_ferry.batches.batch_filter import BatchFilter
@@ -88,8 +87,8 @@ class Returned(BatchFilter):
         lost: the offsets ``[start, end)`` of records that the target has no longer, in any order; None where it has
             lost some, and which ones is unknown: then none is left out, and none copied.
         seen: the source's log, of which the ledger names all that has come; None for any log.
-        is_writers: whether a producer is a writer of the opposite flow, whose batches the ledger has to name; asks the
-            source, once for each that is in no span.
+        is_writers: whether a producer is a writer of the opposite flow, whose batches the ledger has to name; asked for
+            each batch of a transaction that is in no span.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class Returned(BatchFilter):
     ) -> None:
         self._by_producer: dict[int, _Offsets] = defaultdict(_Offsets)
         self._is_by, self._adopted_epoch, self._seen = is_by, adopted_epoch, seen
-        self._is_writers = cache(is_writers)
+        self._is_writers = is_writers
         self._doubted: set[int] = set()
         for start, end, producer_id in sorted(spans):
             self._by_producer[producer_id].add(start, end)

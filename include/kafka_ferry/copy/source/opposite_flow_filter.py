@@ -25,7 +25,7 @@ from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from kafka_ferry.batched import batched
@@ -141,7 +141,7 @@ class ReturnedRecords:
 
     def _read(self) -> dict[TopicPartition, Returned]:
         with connect(self._flow.source) as cluster:
-            seen = retry(lambda: _seen(cluster, self._wanted))
+            seen = retry(lambda: _logs_now(cluster, self._wanted))
         require_settled(self._flow.source, ledger_topic(self._flow.target.alias))
         named = _Named()
         for tp, copied, producer_id, is_ordinary in self._ranges():
@@ -161,6 +161,8 @@ class ReturnedRecords:
         for tp, since in diverged.items():
             lost[tp] += _images_from(since or 0, copies[tp])
         unknown = {tp for tp, since in diverged.items() if since is None}
+        # One client writes to many partitions.
+        is_writers = cache(self._is_writers)
         return {
             tp: Returned(
                 of_partition,
@@ -169,7 +171,7 @@ class ReturnedRecords:
                 None if tp in unknown else lost[tp],
                 # Of one without a leader nothing was seen.
                 seen.get(tp, LogSeen(0, -1)),
-                self._is_writers,
+                is_writers,
             )
             for tp, of_partition in ((tp, spans[tp]) for tp in self._wanted)
             for epoch in (named.adopted_epochs.get(tp, -1),)
@@ -184,7 +186,7 @@ class ReturnedRecords:
         flow = self._flow
         since = min(range_.returned_since for range_ in self._wanted.values())
         ledger = ledger_topic(flow.target.alias)
-        if not ClusterControl(flow.source).topic_ids([ledger]):
+        if not since and not ClusterControl(flow.source).topic_ids([ledger]):
             # It has never copied anything.
             return
         for _, entry, producer_id in entries_with_producers(flow.source, ledger, since):
@@ -318,7 +320,7 @@ class ReturnedRecords:
         return spans
 
 
-def _seen(
+def _logs_now(
     cluster: WireCluster, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, LogSeen]:
     """The logs as they are now, of the partitions that have a leader."""

@@ -368,7 +368,7 @@ class Transaction:
         self._start_over()
 
     def _start_over(self) -> None:
-        """Begin a new epoch; also where the coordinator has lost this one, so that nobody has taken over."""
+        """Begin a new epoch; also where the coordinator has lost this one, so that no other writer has taken over."""
         producer = self.producer
         try:
             producer.start_over()

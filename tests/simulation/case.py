@@ -12,7 +12,8 @@ from tests.simulation.fault_kinds import FAULT_KINDS
 
 OFTEN: Final = (1, 2, 3, 5, 8, 13, 30, 80, 200)
 RARE: Final = (1, 1, 2, 3)
-_BOTH_WAYS: Final = 0.2
+_BOTH_WAYS: Final = 0.0
+_REPAIRS: Final = 2.0
 # By side, the steps and requests between which something begins or ends, and how often one is chosen.
 MOMENTS: Final[Mapping[str, Mapping[str, int]]] = {
     "primary": {
@@ -80,6 +81,7 @@ class Case:
         reads_slowly: whether the application stays far behind, among what is older than the flow.
         asks: whether a person asks between runs where the application would continue.
         both_ways: whether clients write to both clusters, under the same names, and a flow goes in each direction.
+        repairs: whether an operator does what is advised where the flow has stopped.
     """
 
     seed: int
@@ -100,6 +102,7 @@ class Case:
     asks: bool = False
     reads_slowly: bool = False
     both_ways: bool = False
+    repairs: bool = False
 
     @classmethod
     def of(
@@ -156,7 +159,7 @@ class Case:
             rng.choice((2, 8, 8)),
             rng.random() < 0.15,
             rng.random() < 0.3,
-        )._both_ways(rng)
+        )._both_ways(rng)._with_repairs(rng)
 
     def _both_ways(self, rng: random.Random) -> Case:
         """Perhaps the same with a flow in each direction."""
@@ -174,6 +177,20 @@ class Case:
         faults = tuple(it._replace(is_back=rng.random() < 0.5) for it in faults)
         asks = rng.random() < 0.3
         return replace(self, options=options, faults=faults, asks=asks, both_ways=True)
+
+    def _with_repairs(self, rng: random.Random) -> Case:
+        """Perhaps the same with an operator."""
+        if self.backfills or self.both_ways or rng.random() > _REPAIRS:
+            return self
+        faults = tuple(
+            it._replace(at=it.at.replace("mirror", "repair")) if rng.random() < 0.3 else it
+            for it in self.faults
+        )
+        if rng.random() < 0.5:
+            # A run loses some of what it has just copied, which its verification sees.
+            pick, run = rng.getrandbits(32), rng.choice((0, 0, 1, 2))
+            faults += (Fault("cut target", rng.randint(1, 4), pick, run, "mirror EndTxn"),)
+        return replace(self, faults=faults, repairs=True)
 
 
 def _aimed(rng: random.Random, name: str, before: Sequence[Fault]) -> Fault:

@@ -28,6 +28,7 @@ from tests.simulation.case import Case
 from tests.simulation.environment import Spark, simulated
 from tests.simulation.oracles.questions import ask
 from tests.simulation.oracles.runs import BESIDE, Oracles, Wrong
+from tests.simulation.repairs import repair
 from tests.simulation.world import Endless, Killed, Process, Task
 
 _SHM: Final = Path("/dev/shm")
@@ -155,6 +156,8 @@ class History(Oracles):
                 self._run(way, f"run-{number}")
             for task in beside:
                 self.world.run(Process("operator"), partial(self.world.join, task))
+            if self.case.repairs and self.outcomes[-1] != "verified":
+                self._repair(self, self.outcomes[-1])
             if self.case.backfills and self.random.random() < 0.7:
                 self._run(self, f"backfill-{number}", self._window())
             if self.wrong:
@@ -205,6 +208,12 @@ class History(Oracles):
                 if not self.wrong:
                     self._end_of(way, f"last-{turn}-" if turn else "last-", turn)
 
+    def _repair(self, way: Oracles, said: str) -> None:
+        """Let an operator do what is advised."""
+        self.step = "repair"
+        if options := repair(way, said):
+            way.flow = self._flow(way, **options)
+
     def _end_of(self, way: Oracles, name: str, turn: int) -> None:
         # One more run would do what the last one did.
         said = "verified" if self._is_at_end and not way.behind() else ""
@@ -217,10 +226,18 @@ class History(Oracles):
             if self.is_hurt and way.outcomes[-2:-1] == [said] != ["verified"]:
                 # It refuses to go on, as it may.
                 break
+        for number in range(_MORE_RUNS if self.case.repairs else 0):
+            if said == "verified" and not way.behind():
+                break
+            self._repair(way, said)
+            said = self._run(way, f"{name}repaired-{number}")
+            if self.wrong:
+                return
         if said == "verified" and self.case.backfills:
             said = self._run(self, "last-backfill", self._window(whole=True))
         is_last = turn == len(self.ways) - 1
-        if said != "verified" and is_last and not self.is_hurt and not self._is_stuck(said):
+        may_refuse = self.is_hurt and not self.case.repairs
+        if said != "verified" and is_last and not may_refuse and not self._is_stuck(said):
             self.blame("d", f"nothing has hurt, and it ends with: {said}")
         if said == "verified" and is_last and (behind := way.behind()):
             self.blame("d", f"verified, and never gets on: {behind}")

@@ -231,7 +231,8 @@ RANGES: Final = Suite[RangeRow](
                 f"{count(row.ledger.displaced, 'record')} at offsets of {row.target} that an earlier range has"
             ),
             "The target's log was truncated and written on, as by an unclean leader election: records of the "
-            "earlier range are gone, and groups that were moved there read others.",
+            "earlier range are gone, and groups that were moved there read others. To copy all of it again, give the "
+            "copy up with `ferry repair`.",
         ),
         Check(
             "before-kept",

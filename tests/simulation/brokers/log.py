@@ -214,6 +214,10 @@ class Log:
         self.start = max(self.start, min(to, self.end))
         self.stored = [it for it in self.stored if it.next > self.start]
         self.aborted = [it for it in self.aborted if it.marker >= self.start]
+        # The epoch of the first record begins there by now (``LeaderEpochFileCache.truncateFromStart``).
+        before = [epoch for epoch, began in self.epochs if began <= self.start]
+        later = self.epochs[len(before) :]
+        self.epochs = [*((epoch, self.start) for epoch in before[-1:]), *later]
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
         """The largest epoch up to ``epoch`` and where it ends; (-1, -1) where there is none (KIP-101)."""

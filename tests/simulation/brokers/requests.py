@@ -176,6 +176,17 @@ def create_topics(cluster: SimCluster, _: int, request: Any) -> Fields:
     return {"topics": [create(it) for it in request.topics]}
 
 
+def delete_topics(cluster: SimCluster, _: int, request: Any) -> Fields:
+
+    def delete(name: str) -> Fields:
+        if is_there := name in cluster.topics:
+            cluster.delete(name)
+        code = errors.NONE if is_there else UNKNOWN_TOPIC
+        return {"name": name, "error_code": code, "error_message": None}
+
+    return {"responses": [delete(it) for it in request.topic_names]}
+
+
 HANDLERS: Final[Mapping[str, Handler]] = {
     "Metadata": metadata,
     "FindCoordinator": of_coordinators.find_coordinator,
@@ -196,6 +207,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "DescribeConfigs": describe_configs,
     "IncrementalAlterConfigs": alter_configs,
     "CreateTopics": create_topics,
+    "DeleteTopics": delete_topics,
     "DeleteRecords": of_logs.delete_records,
     "ListGroups": of_coordinators.list_groups,
     "DescribeGroups": of_coordinators.describe_groups,

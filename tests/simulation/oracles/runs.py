@@ -50,6 +50,7 @@ class Oracles(Workload):
         proved: by partition of the target, what has ever been there when a run had read it back.
         wrongs: all that is wrong.
         ways: of each flow: this one, and the one in the opposite direction, where there is one.
+        appended: partitions of the source of which an operator has appended what was missing.
     """
 
     judging: dict[str, float] = field(default_factory=dict)
@@ -62,6 +63,7 @@ class Oracles(Workload):
     proved: dict[TopicPartition, set[bytes | None]] = field(default_factory=dict)
     wrongs: list[Wrong] = field(default_factory=list)
     ways: list[Oracles] = field(default_factory=list)
+    appended: set[TopicPartition] = field(default_factory=set)
 
     adversary: Adversary = field(init=False)
     flow: Flow = field(init=False)
@@ -106,6 +108,16 @@ class Oracles(Workload):
             if log and position is None and log.shown() and log.stable == log.end:
                 return f"{source} has no position"
         return ""
+
+    def missing(self, source: TopicPartition) -> set[bytes | None]:
+        """The values of a partition that the flow has copied, by its position, and that the target lacks."""
+        target = TopicPartition(f"{self.prefix}{source.topic}", source.partition)
+        log, there = self.source.log(source), self.target.log(target)
+        position = self._positions().get(target)
+        if not (log and there and position):
+            return set()
+        copied = {value for offset, value in log.shown() if offset < position.offset}
+        return copied - {value for _, value in there.shown()}
 
     def blame(self, oracle: str, what: str) -> None:
         self.wrongs.append(Wrong(oracle, what))
@@ -295,6 +307,7 @@ class Oracles(Workload):
         is_excused = source in self.returned or (self.case.both_ways and self._is_forgotten_by_all)
         # What one cluster has lost comes back from the other one behind what is new.
         is_any_order = self.case.backfills or (self.case.both_ways and self.is_hurt)
+        is_any_order |= source in self.appended
         for value in have:
             known = self.order.get(value or b"")
             if known is None and self.lost_marks and not last:

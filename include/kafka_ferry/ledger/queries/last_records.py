@@ -14,6 +14,7 @@ from kafka_ferry.model.ranges import TopicPartition
 
 if TYPE_CHECKING:
     from kafka_ferry.ledger.table import LedgerTable
+    from kafka_ferry.model import Topic
 
 # What a takeover calls compacted, the target may have lost alone.
 _ENDED: Final = frozenset({Reason.ABORTED, Reason.CONTROL})
@@ -160,6 +161,33 @@ def newest_record_to(ledger: LedgerTable, target: TopicPartition, end: int) -> i
     wanted &= (pc.field("partition") == target.partition) & (pc.field("target_end") == end)
     offset: int | None = pc.max(ledger.read(wanted, ["ledger_offset"])["ledger_offset"]).as_py()
     return offset
+
+
+def displaced_partitions(ledger: LedgerTable, topics: Iterable[Topic]) -> frozenset[TopicPartition]:
+    """The *target* partitions where ranges begin that are not verified, below the end of one that is.
+
+    A log never goes back: it was truncated in between, and what lies at its offsets is not what the verified range has
+    there.
+
+    Args:
+        ledger: the flow's ledger.
+        topics: the remote topics that exist.
+    """
+    proved_to, listed = ledger.verified_through(), list(topics)
+    wanted = copied_rows() & _has_records() & (pc.field("ledger_offset") >= proved_to)
+    wanted &= ~pc.field("preserved") & is_one_of("remote_topic", [it.name for it in listed])
+    rows = ledger.read(wanted, ["remote_topic", "remote_topic_id", "partition", "segments"])
+    if not rows.num_rows:
+        return frozenset()
+    ids = {topic.name: topic.topic_id for topic in listed}
+    proved = ledger.target_ends(listed, before=proved_to)
+    return frozenset(
+        target
+        for row in rows.to_pylist()
+        if row["remote_topic_id"] in ("", ids[row["remote_topic"]])
+        and (target := TopicPartition(row["remote_topic"], row["partition"])) in proved
+        and min(segment["target"] for segment in row["segments"]) < proved[target].offset
+    )
 
 
 def _has_records() -> pc.Expression:

@@ -292,7 +292,7 @@ def partition_state(
     if not copy.preserved or copy.released:
         return state
     if position is None:
-        at, problem = (0, f"it holds {log.end} offsets, none copied by this flow.")
+        at, problem = (0, f"its log ends at {log.end}, and the flow has copied nothing to it.")
         return replace(state, offset=at, problem=problem) if log.end else state
     if position.producer is None or not _is_as_marked(copy, position):
         at, problem = position.offset, "its position is not one of preserved offsets."

@@ -250,8 +250,8 @@ OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
         holds=lambda it: it.diverged is not None and 0 <= it.diverged < it.offset,
         reason="the source's log was truncated below the position {it.offset}: offsets "
         "[{it.diverged}, {it.offset}) were copied from a branch that the source has lost.",
-        advice="Was there an unclean leader election? What the source has in their place is not "
-        "copied.",
+        advice="Was there an unclean leader election? To have nothing but what the source has in their place, "
+        + _ANEW,
         option="on.source.divergence",
         go_on="continue",
         outcome="The target keeps them, and copying continues at {it.diverged}.{it.lost_branch_keys}",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.ledger import ledger_topic
-from kafka_ferry.ledger.queries.last_records import newest_record_to
+from kafka_ferry.ledger.queries.last_records import displaced_partitions, newest_record_to
 from kafka_ferry.ledger.topic import is_settled
 from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.model.cluster_state import LogMismatch
@@ -58,14 +58,16 @@ def log_mismatches(
 def lost_ends(
     flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
 ) -> frozenset[TopicPartition]:
-    """The *target* partitions that no longer have the last record that the ledger has there.
+    """The *target* partitions that no longer have the last record that the ledger has there, or had verified.
 
     Their logs were truncated, and may have grown again since. Arguments and errors as of ``log_ends``.
     """
     ends = log_ends(flow, target, ledger, topics)
     kept = preserved_ends(flow, target, ledger, topics)
     cut = frozenset(tp for tp, end in (ends | kept).items() if end.is_cut)
-    if cut == ends.keys() | kept.keys():
+    # A run may have copied on before its verification could tell.
+    cut |= displaced_partitions(ledger, topics)
+    if cut >= ends.keys() | kept.keys():
         return cut
     with connect(flow.target) as cluster:
         replaced = replaced_ends(cluster, ledger, kept)

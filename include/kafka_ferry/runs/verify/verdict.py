@@ -56,6 +56,7 @@ def raise_unproved(run: RunContext, verdict: Verdict) -> NoReturn:
         details=(
             *verdict.failures[:_MAX_FAILURES_SHOWN],
             *advice_on(one for one in verdict.expectations if one.failed),
+            "`ferry repair --findings` shows what can be done.",
         ),
     )
 

@@ -9,14 +9,15 @@ from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.ledger.queries.last_records import (
     EmptyEnd,
     LastRecord,
+    displaced_partitions,
     empty_ends,
     last_records,
     newest_ranges,
     newest_record_to,
 )
 from kafka_ferry.ledger.rows import CopiedPartition
-from kafka_ferry.model import TopicPartition
-from tests.unit.ledger.entries import a_backfill, a_copied_range, a_run, a_transaction
+from kafka_ferry.model import Topic, TopicPartition
+from tests.unit.ledger.entries import a_backfill, a_copied_range, a_run, a_transaction, a_verification
 from tests.unit.ledger.queries.conftest import Ledger
 
 ORDERS, CLICKS, RULED = (
@@ -100,3 +101,19 @@ def test_the_newest_range_up_to_a_target_offset_may_be_a_backfills(ledger: Ledge
     ends = [(ORDERS.target, 1010), (ORDERS.target, 1015), (CLICKS.target, 1010)]
     assert [newest_record_to(table, *end) for end in ends] == [6, 2, 5]
     assert newest_record_to(table, TopicPartition("primary.orders", 1), 1010) is None
+
+
+def test_what_is_copied_below_the_end_of_what_is_verified_displaces_it(ledger: Ledger) -> None:
+    verified, topics = [*ENTRIES, a_verification(len(ENTRIES))], [
+        Topic(f"primary.{name}", f"id of primary.{name}", 1) for name in ("orders", "clicks")
+    ]
+    after = a_copied_range(30, 35, segments=(Segment(30, 1015, 5),))
+    below = a_copied_range(30, 35, segments=(Segment(30, 1014, 5),))
+    recreated = a_copied_range(30, 35, segments=(Segment(30, 0, 5),), remote_topic_id="another")
+    none = a_copied_range(30, 35, records=0, segments=())
+    for copied, displaced in ((after, set()), (recreated, set()), (none, set()), (below, {ORDERS})):
+        table = ledger(*verified, a_transaction(copied))
+        assert displaced_partitions(table, topics) == {it.target for it in displaced}
+    # Once a person lets that be, it is the copy.
+    table = ledger(*verified, a_transaction(below), a_verification(len(verified) + 1))
+    assert not displaced_partitions(table, topics)

@@ -115,8 +115,8 @@ def test_a_log_that_is_still_filled_is_looked_at_from_its_start_on() -> None:
         (a_copy(), NEVER_WRITTEN, 0, "its log ends before the position 30"),
         (a_copy(UNFILLED), LogBounds(0, 3), -1, ""),
         (a_copy(None), NEVER_WRITTEN, -1, ""),
-        (a_copy(None), LOG, 0, "it holds 30 offsets, none copied by this flow."),
-        (a_copy(at(30, remote_topic_id="another")), LOG, 0, "it holds 30 offsets, none copied"),
+        (a_copy(None), LOG, 0, "its log ends at 30, and the flow has copied nothing to it."),
+        (a_copy(at(30, remote_topic_id="another")), LOG, 0, "its log ends at 30, and the flow"),
         (a_copy(KNOWN), LOG, 30, "its position is not one of preserved offsets."),
         (a_copy(Position(12)), LOG, 12, "its position is not one of preserved offsets."),
         (

@@ -107,8 +107,9 @@ DIVERGED = {
     "reason": "the source's log was truncated below the position 30: offsets [20, 30) were copied "
     "from a branch that the source has lost.",
     "outcome": "The target keeps them, and copying continues at 20.",
-    "advice": "Was there an unclean leader election? What the source has in their place is not "
-    "copied.",
+    "advice": "Was there an unclean leader election? To have nothing but what the source has in their place, "
+    "`ferry repair --topic primary.orders` shows what is lost if the copy is given up, and gives it up with "
+    "--yes; the next run then copies all that the source still has.",
     "partition": 0,
 }
 

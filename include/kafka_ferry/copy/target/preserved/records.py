@@ -192,9 +192,8 @@ class PreservedRecords:
             range_ = queue.range
             assert range_ is not None
             if ends[tp]:
-                self._fail(
-                    queue, range_.start, f"it holds {ends[tp]} offsets, none copied by this flow."
-                )
+                what = f"its log ends at {ends[tp]}, and the flow has copied nothing to it."
+                self._fail(queue, range_.start, what, advice=True)
                 continue
             positions[tp] = first_position(range_)
         if not positions:

@@ -141,25 +141,29 @@ class Case:
         chosen: list[Fault] = []
         for kind in rng.choices(few, k=rng.choice((faults // 2, faults, 2 * faults))):
             chosen.append(_aimed(rng, kind, chosen))
-        return cls(
-            seed,
-            topics,
-            3,
-            rng.choice((20, 50)),
-            options,
-            rng.choice((0.0, 0.3)),
-            tuple(chosen),
-            rng.choice((1, 2, 9, 9)),
-            backfills,
-            rng.choice((0, 0, 1_024, 400)),
-            rng.choice((0.0, 0.0, 0.02)),
-            rng.choice((1, 2)),
-            rng.choice((700, 1_048_576, 1_048_576)),
-            rng.random() < 0.25,
-            rng.choice((2, 8, 8)),
-            rng.random() < 0.15,
-            rng.random() < 0.3,
-        )._both_ways(rng)._with_repairs(rng)
+        return (
+            cls(
+                seed,
+                topics,
+                3,
+                rng.choice((20, 50)),
+                options,
+                rng.choice((0.0, 0.3)),
+                tuple(chosen),
+                rng.choice((1, 2, 9, 9)),
+                backfills,
+                rng.choice((0, 0, 1_024, 400)),
+                rng.choice((0.0, 0.0, 0.02)),
+                rng.choice((1, 2)),
+                rng.choice((700, 1_048_576, 1_048_576)),
+                rng.random() < 0.25,
+                rng.choice((2, 8, 8)),
+                rng.random() < 0.15,
+                rng.random() < 0.3,
+            )
+            ._both_ways(rng)
+            ._with_repairs(rng)
+        )
 
     def _both_ways(self, rng: random.Random) -> Case:
         """Perhaps the same with a flow in each direction."""

@@ -61,7 +61,7 @@ def repair(way: Oracles, said: str) -> dict[str, str]:
 def _from_findings(way: Oracles) -> Iterator[str]:
     """Append what is missing of ranges, or leave it so; gives the remote topics for which neither is possible."""
     found = _done(way, lambda: Findings(way.flow))
-    for it in (_done(way, found.listed) or ()) if found else ():
+    for it in (_done(way, found.of_ranges) or ()) if found else ():
         offers = [do for do, offer in ((_append, it.append), (_leave, it.leave)) if offer]
         if offers:
             offers[0 if way.random.random() < _MOSTLY else -1](way, it)

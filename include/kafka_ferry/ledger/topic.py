@@ -265,7 +265,7 @@ def is_settled(cluster: Cluster, ledger: str) -> bool:
     )
 
 
-def require_settled(cluster: Cluster, ledger: str, before: int | None = None) -> None:
+def wait_until_settled(cluster: Cluster, ledger: str, before: int | None = None) -> None:
     """Wait until no open transaction hides records of ``ledger`` that are there now.
 
     Flows of one source share a ledger: the transaction may be of any of their writers, or of another client.

@@ -197,7 +197,7 @@ class Run:
             try:
                 plan = plan_run(self._context, options, spark, self._retry_time)
             except HiddenLedger:
-                if options.dry_run or not self._end_skipped():
+                if options.dry_run or not self._end_hidden_transactions():
                     raise
                 plan = plan_run(self._context, options, spark, self._retry_time)
             self._folder.save_plan(plan)
@@ -208,12 +208,12 @@ class Run:
         with suppress(FerryError), self._folder.step("plan"):
             raise error
 
-    def _end_skipped(self) -> bool:
-        from kafka_ferry.copy.target.fencing import end_skipped
+    def _end_hidden_transactions(self) -> bool:
+        from kafka_ferry.copy.target.all_writers import end_hidden_transactions
 
         try:
             with self._retry_time():
-                return end_skipped(self.flow)
+                return end_hidden_transactions(self.flow)
         except FerryError as error:
             # Why the plan could not be made says more.
             log.warning("What is open in the ledger could not be ended: %s", error)

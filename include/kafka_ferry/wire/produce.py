@@ -55,11 +55,11 @@ def produce(
         ClusterUnreachable: it says nothing of that partition.
     """
     answer = cluster.connection(node).call(produce_request({partition: batch}, transactional_id))
-    entries = dict(produced(answer))
+    entries = dict(partition_answers(answer))
     cluster.require_answers([partition], entries)
     return entries[partition]
 
 
-def produced(answer: Any) -> Iterator[tuple[TopicPartition, Any]]:
+def partition_answers(answer: Any) -> Iterator[tuple[TopicPartition, Any]]:
     """What a broker says of each partition's batch: ``PartitionProduceResponse``."""
     return entries_of(answer.responses, partitions="partition_responses", number="index")

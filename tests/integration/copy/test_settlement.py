@@ -17,7 +17,7 @@ import pytest
 from kafka_ferry.batches import Batch, for_producer, single_record
 from kafka_ferry.config import Flow
 from kafka_ferry.copy import copy_for_flow
-from kafka_ferry.copy.target.fencing import end_skipped
+from kafka_ferry.copy.target.all_writers import end_hidden_transactions
 from kafka_ferry.copy.target.transaction import Transaction
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.ledger import encode, ledger_topic
@@ -374,7 +374,7 @@ def test_what_hides_the_ledger_ends_as_the_copied_records_did_where_the_coordina
     producer.end(commit=is_committed)
     producer.start()
 
-    assert end_skipped(flow)
+    assert end_hidden_transactions(flow)
 
     assert [row["records"] for row in ledger_rows(flow)] == [1] * is_committed
 

@@ -378,7 +378,7 @@ def test_without_a_ledger_that_can_be_read_the_topic_is_refused(
 
     write(pair.primary, orders, "a0")
     copy_now(there)
-    monkeypatch.setattr(opposite_flow, "require_settled", deny)
+    monkeypatch.setattr(opposite_flow, "wait_until_settled", deny)
     plan = plan_now(reverse_flow(there))
     assert "are not copied: No right." in str(plan.remarks.notes[0])
     assert orders in {refused.topic for refused in plan.remarks.refused}

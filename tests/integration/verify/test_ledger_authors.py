@@ -11,7 +11,7 @@ from kafka_ferry.batches import single_record
 from kafka_ferry.batches.digest import RangeDigest
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
-from kafka_ferry.copy.target.fencing import restore_positions
+from kafka_ferry.copy.target.all_writers import restore_positions
 from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.ledger import (
     AppliedEntry,
@@ -139,7 +139,7 @@ def test_records_outside_of_a_transaction_stop_the_flow_by_name_and_can_be_set_a
     first, *_, last = _FORGED
     for run in ("run-2", "run-3"):
         assert_stopped(first, run)
-    listed = ledger.listed()
+    listed = ledger.unreadable()
     assert len(listed) == len(_FORGED)
     assert all("another client has written it" in record.why for record in listed)
 

@@ -80,20 +80,20 @@ def test_what_is_no_entry_is_set_aside_by_name_and_the_flow_goes_on(
     with pytest.raises(LedgerError, match="repair --ledger"):
         copy_now(flow, "run-2")
     found = LedgerRecords(flow)
-    assert [it.offset for it in found.listed()] == [*range(first, first + len(FOREIGN))]
-    assert not [it for it in found.listed() if it.hides or it.is_aside]
+    assert [it.offset for it in found.unreadable()] == [*range(first, first + len(FOREIGN))]
+    assert not [it for it in found.unreadable() if it.hides or it.is_aside]
     with pytest.raises(FerryError, match="no unreadable record at the offset 999999"):
         found.set_aside([first, 999_999], "junk")
     asked = ("repair", "--config", flow.file, "--set-aside", first)
     assert "must say why" in ferry(*asked, "--yes").stderr
     shown = ferry(*asked, "--reason", "junk")
     assert (shown.returncode, shown.stdout.count("It hides nothing")) == (2, len(FOREIGN))
-    assert not [it for it in found.listed() if it.is_aside]
+    assert not [it for it in found.unreadable() if it.is_aside]
     assert ferry(*asked, "--reason", "junk", "--yes").returncode == 2
-    assert [it.is_aside for it in found.listed()] == [True] + [False] * (len(FOREIGN) - 1)
+    assert [it.is_aside for it in found.unreadable()] == [True] + [False] * (len(FOREIGN) - 1)
     with pytest.raises(LedgerError, match=f"offset {first + 1}: not a ledger record"):
         copy_now(flow, "run-3")
-    found.set_aside([it.offset for it in found.listed()], "junk")
+    found.set_aside([it.offset for it in found.unreadable()], "junk")
     shown = ferry("repair", "--config", flow.file, "--ledger")
     assert (shown.returncode, shown.stdout.count("It is set aside.")) == (0, len(FOREIGN))
 
@@ -129,7 +129,7 @@ def test_what_an_unreadable_record_hides_is_shown(pair: Pair, number: int) -> No
         record = Record(flow.name.encode(), changed)
         produce(pair.backup.bootstrap, ledger, [record], transactional_id=topic)
 
-    first, second = LedgerRecords(flow).listed()
+    first, second = LedgerRecords(flow).unreadable()
 
     assert first.is_newer and second.is_newer
     assert [sentence for sentence in first.hides if f"{topic}-" in sentence]

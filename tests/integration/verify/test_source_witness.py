@@ -6,7 +6,7 @@ import pytest
 
 from kafka_ferry.batches import single_record
 from kafka_ferry.batches.digest import RangeDigest
-from kafka_ferry.copy.target.fencing import restore_positions
+from kafka_ferry.copy.target.all_writers import restore_positions
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.ledger import CopiedRange, TransactionEntry, encode, ledger_topic
 from kafka_ferry.model import Position, TopicPartition

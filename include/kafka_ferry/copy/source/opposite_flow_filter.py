@@ -43,7 +43,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import AccessDenied, CorruptBatch, FerryError
 from kafka_ferry.ledger import CopiedRange, CopyingEntry, TransactionEntry, ledger_topic
 from kafka_ferry.ledger.epochs import epoch_history
-from kafka_ferry.ledger.topic import entries_with_producers, require_settled
+from kafka_ferry.ledger.topic import entries_with_producers, wait_until_settled
 from kafka_ferry.model.positions import ProducerState, is_writers_id
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry
@@ -142,7 +142,7 @@ class ReturnedRecords:
     def _read(self) -> dict[TopicPartition, Returned]:
         with connect(self._flow.source) as cluster:
             seen = retry(lambda: _logs_now(cluster, self._wanted))
-        require_settled(self._flow.source, ledger_topic(self._flow.target.alias))
+        wait_until_settled(self._flow.source, ledger_topic(self._flow.target.alias))
         named = _Named()
         for tp, copied, producer_id, is_ordinary in self._ranges():
             writer, start = _writer_of(copied, producer_id), self._wanted[tp].start

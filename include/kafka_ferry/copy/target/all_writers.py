@@ -105,7 +105,7 @@ def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, P
         settlement.settle(Ending(TransactionOutcome.COMMITTED), [], positions)
 
 
-def end_skipped(flow: Flow) -> bool:
+def end_hidden_transactions(flow: Flow) -> bool:
     """End the flow's own transactions that hide its ledger's newest records although they are over.
 
     The ledger had no leader when their markers were to be written (``wire.transactions.settlement``), and a plan that
@@ -146,7 +146,7 @@ def end_skipped(flow: Flow) -> bool:
         return ended
 
 
-def commit_adopted(
+def commit_takeover(
     flow: Flow,
     run: str,
     ranges: Sequence[Sequence[CopiedRange]],

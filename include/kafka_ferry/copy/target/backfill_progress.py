@@ -28,7 +28,7 @@ from kafka_ferry.ledger import (
     ledger_topic,
     read_ledger,
 )
-from kafka_ferry.ledger.topic import require_settled
+from kafka_ferry.ledger.topic import wait_until_settled
 from kafka_ferry.model.positions import Position, is_of_topics
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.run_options import Window
@@ -73,7 +73,7 @@ class Backfilled:
                 records for a minute.
         """
         ledger = ledger_topic(self._flow.source.alias)
-        require_settled(self._flow.target, ledger)
+        wait_until_settled(self._flow.target, ledger)
         entries = defaultdict(list)
         for _, entry in read_ledger(self._flow.target, ledger, self._since):
             if not isinstance(entry, CopyingEntry) or entry.flow != self._flow.name:

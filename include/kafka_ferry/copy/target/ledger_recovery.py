@@ -17,7 +17,7 @@ from kafka_ferry.ledger import (
     read_ledger,
 )
 from kafka_ferry.ledger.epochs import epoch_history
-from kafka_ferry.ledger.topic import require_settled
+from kafka_ferry.ledger.topic import wait_until_settled
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
@@ -100,7 +100,7 @@ class LedgerRecovery:
         self, partitions: Collection[TopicPartition], *, backfills: bool = False
     ) -> Iterator[CopiedRange]:
         """The ranges that went into the current topics of the partitions' names, in the ledger's order."""
-        require_settled(self._flow.target, self._ledger.topic)
+        wait_until_settled(self._flow.target, self._ledger.topic)
         incarnations: dict[TopicPartition, list[CopiedRange]] = {}
         for _, entry in read_ledger(self._flow.target, self._ledger.topic, 0):
             if not isinstance(entry, CopyingEntry):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from kafka_ferry.clock import now_ms
-from kafka_ferry.copy.target.fencing import committed_position
+from kafka_ferry.copy.target.all_writers import committed_position
 from kafka_ferry.copy.target.produce.verdicts import Verdicts
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.ledger import CopiedRange, CopyingEntry, TransactionEntry

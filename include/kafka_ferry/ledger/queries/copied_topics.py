@@ -125,7 +125,7 @@ def rule_starts(ledger: LedgerTable) -> RuleStarts:
     return RuleStarts(rules, offsets)
 
 
-def first_copied(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
+def first_copied_offsets(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
     """The first source offset that was ever copied to each partition of the remote ``topics``."""
     ids = {topic.name: topic.topic_id for topic in topics}
     if not ids:

@@ -20,7 +20,7 @@ from kafka_ferry.errors import (
 from kafka_ferry.ledger import RunEntry, append_entry, ledger_topic
 from kafka_ferry.ledger.queries.copied_topics import past_writers
 from kafka_ferry.ledger.queries.run_starts import last_run, last_runs
-from kafka_ferry.ledger.topic import require_settled
+from kafka_ferry.ledger.topic import wait_until_settled
 from kafka_ferry.model import Plan, Position, TopicPartition
 from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.model.run_options import rate_of
@@ -214,7 +214,7 @@ class Copying:
             fence_writers(flow, flow.writers)
             for _ in range(_ROUNDS):
                 # A position from the part that shows would copy again what the hidden one has.
-                require_settled(flow.target, ledger_topic(flow.source.alias))
+                wait_until_settled(flow.target, ledger_topic(flow.source.alias))
                 with self._run.by_topic() as by_topic:
                     lacking = forgotten(by_topic.ledger)
                 if not lacking:

@@ -12,7 +12,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import AccessDenied, FerryError, SameCluster
 from kafka_ferry.ledger import LedgerTable, expiry_of_ledger, ledger_topic
-from kafka_ferry.ledger.queries.copied_topics import first_copied
+from kafka_ferry.ledger.queries.copied_topics import first_copied_offsets
 from kafka_ferry.model import ClusterState, Topic, TopicPartition
 from kafka_ferry.model.cluster_state import (
     HeldBack,
@@ -37,7 +37,7 @@ from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_sizes import with_sizes
 from kafka_ferry.runs.plan.remote_records import foreign_records, hidden_copies
 from kafka_ferry.runs.plan.tiered_storage import untiered_topics
-from kafka_ferry.runs.provenance.diverged_logs import look_for_diverged
+from kafka_ferry.runs.provenance.diverged_logs import find_diverged_logs
 from kafka_ferry.runs.provenance.heartbeats import heartbeat_topics
 from kafka_ferry.runs.provenance.log_ends import hidden_ends
 from kafka_ferry.runs.provenance.log_mismatches import log_mismatches
@@ -138,7 +138,7 @@ def _with_logs(
     topics = state.source.topics
     wait_s = flow.partition_wait_ms / 1000
     bounds = source.log_bounds(topics.values(), flow.isolation_level, wait_s=wait_s)
-    diverged, unsure = look_for_diverged(
+    diverged, unsure = find_diverged_logs(
         *(flow.source, flow.target, ledger, bounds, topics, remote_names),
         state.target.topics,
         state.positions.known,
@@ -376,7 +376,7 @@ def _with_what_offsets_need(
         for rest in rest_of(flow, pair, state)
     }
     begun = [pair for pair in pairs if pair.remote and pair.positions]
-    first = first_copied(ledger, (pair.remote for pair in begun if pair.remote))
+    first = first_copied_offsets(ledger, (pair.remote for pair in begun if pair.remote))
     logs = replace(state.source.logs, densities=sample_densities(flow, spans))
     return replace(
         state,

@@ -24,7 +24,7 @@ def confirm(
     bounds: Mapping[TopicPartition, LogBounds],
     pairs: Iterable[Pair],
 ) -> dict[TopicPartition, int]:
-    """What ``first_copied`` gives, without the partitions whose logs on the target contradict it.
+    """What ``first_copied_offsets`` gives, without the partitions whose logs on the target contradict it.
 
     Below its first copied offset, a log has nothing but the empty records that filled it. A table of the
     ledger that lacks entries must not get copied records deleted. Looks only at logs whose start a plan would

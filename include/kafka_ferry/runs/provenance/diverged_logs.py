@@ -71,7 +71,7 @@ class DivergedLogs(NamedTuple):
     unknown: tuple[str, ...] = ()
 
 
-def look_for_diverged(
+def find_diverged_logs(
     source: Cluster,
     target: Cluster,
     ledger: LedgerTable,
@@ -128,7 +128,7 @@ def diverged_logs(
     *,
     whole: bool,
 ) -> DivergedLogs:
-    """As ``look_for_diverged``, whether the partitions have something new or not.
+    """As ``find_diverged_logs``, whether the partitions have something new or not.
 
     Args:
         source: the cluster that was copied from.

@@ -17,7 +17,7 @@ from kafka_ferry.groups.mirrormaker2.connect_offsets import newest, offsets_topi
 from kafka_ferry.groups.mirrormaker2.stored_offsets import read_offsets
 from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
 from kafka_ferry.ledger.queries.range_columns import target_ranges
-from kafka_ferry.ledger.topic import require_settled
+from kafka_ferry.ledger.topic import wait_until_settled
 from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.plan.topics.provenance import same_topic
 from kafka_ferry.runs.provenance.upstream_flows import opposite_ledger
@@ -53,7 +53,7 @@ def opposite_for(flow: Flow, *, ask: bool = False) -> LedgerTable | None:
         return None
     table, name = opposite_ledger(flow), ledger_topic(flow.target.alias)
     if ask and ClusterControl(flow.source).topic_ids([name]):
-        require_settled(flow.source, name)
+        wait_until_settled(flow.source, name)
         table.project(flow.source, name)
     return table
 
@@ -90,7 +90,7 @@ def find_returned(
     """
     opposite, topics = opposite_ledger(flow), source.topics
     try:
-        require_settled(flow.source, ledger_topic(flow.target.alias))
+        wait_until_settled(flow.source, ledger_topic(flow.target.alias))
         end = opposite.project(flow.source, ledger_topic(flow.target.alias))
     except (AccessDenied, LedgerError) as error:
         return (

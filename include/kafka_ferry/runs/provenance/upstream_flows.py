@@ -11,7 +11,7 @@ from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy.source.opposite_flow_filter import opposite_name
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
-from kafka_ferry.ledger.topic import require_settled
+from kafka_ferry.ledger.topic import wait_until_settled
 from kafka_ferry.model import Position, Topic, TopicPartition, position_group
 from kafka_ferry.model.positions import SEE_POSITIONS, flow_of, is_position_group
 from kafka_ferry.model.rights import how_to_grant
@@ -95,7 +95,7 @@ def _has_copied(flow: Flow, name: str, names: Collection[str]) -> bool:
         return False
     ledger = _upstream_ledger(flow, name)
     try:
-        require_settled(flow.source, ledger_name)
+        wait_until_settled(flow.source, ledger_name)
         ledger.project(flow.source, ledger_name)
     except (AccessDenied, LedgerError):
         return True
@@ -133,7 +133,7 @@ def _confirm(
                 for tp, at in claimed.items()
             ):
                 # A transaction's marker may reach the ledger later than the group.
-                require_settled(flow.source, ledger_name)
+                wait_until_settled(flow.source, ledger_name)
                 ledger.project(flow.source, ledger_name)
                 confirmed = _as_in_ledger(ledger, claimed, topics)
             confirmed = _drop_passed(flow, ledger, confirmed, topics)

@@ -111,7 +111,7 @@ class Findings:
         """The run whose verification it is."""
         return self._verification.run_id
 
-    def listed(self) -> list[RangeFinding]:
+    def of_ranges(self) -> list[RangeFinding]:
         """All findings, each with what can be done about it; the clusters are asked for what that means.
 
         Raises:

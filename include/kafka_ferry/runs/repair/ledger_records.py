@@ -76,7 +76,7 @@ class LedgerRecords:
         self._flow = flow
         self.topic = ledger_topic(flow.source.alias)
 
-    def listed(self) -> list[LedgerRecord]:
+    def unreadable(self) -> list[LedgerRecord]:
         """All of them, with what they hide of this flow; reads the ledger's topic whole.
 
         Raises:
@@ -114,7 +114,7 @@ class LedgerRecords:
         Raises:
             InputError: if one of them is no unreadable record; nothing is changed then.
         """
-        known = {record.offset: record for record in self.listed()}
+        known = {record.offset: record for record in self.unreadable()}
         for offset in offsets:
             if offset not in known:
                 raise InputError(

@@ -16,7 +16,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy.target.preserved.partition_queue import at_log_start
 from kafka_ferry.ledger import LedgerTable, ledger_topic
-from kafka_ferry.ledger.topic import require_settled
+from kafka_ferry.ledger.topic import wait_until_settled
 from kafka_ferry.model.cluster_state import FlowPositions, Topic
 from kafka_ferry.model.positions import Position, position_group
 from kafka_ferry.model.ranges import TopicPartition
@@ -42,7 +42,7 @@ def known_positions(flow: Flow, target: ClusterControl, ledger: LedgerTable) -> 
     positions = _compare(flow, ledger, topic)
     if positions.moved or positions.unconfirmed:
         # The ledger's record of a position may be hidden: then no other client has committed it.
-        require_settled(flow.target, topic)
+        wait_until_settled(flow.target, topic)
         positions = _compare(flow, ledger, topic)
     committed, written, moved, end = positions
     if moved and _is_pending(flow, moved):

@@ -16,7 +16,7 @@ from kafka_ferry.groups.decisions import DIVERGED, leave_untouched, readable, tr
 from kafka_ferry.groups.moves import PartitionMove
 from kafka_ferry.groups.routes import Route, remote_topics_of, routes
 from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
-from kafka_ferry.ledger.topic import require_settled
+from kafka_ferry.ledger.topic import wait_until_settled
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.plan.topics.replication_policy import policy_of
 from kafka_ferry.runs.provenance.diverged_logs import all_diverged
@@ -162,7 +162,7 @@ def _project(flow: Flow, ledger: LedgerTable) -> str:
     name = ledger_topic(flow.target.alias)
     try:
         if ClusterControl(flow.source).topic_ids([name]):
-            require_settled(flow.source, name)
+            wait_until_settled(flow.source, name)
             ledger.project(flow.source, name)
     except (AccessDenied, LedgerError) as error:
         return str(error)

@@ -11,7 +11,7 @@ from kafka_ferry.batches import Reason, Segment
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.copy.target.fencing import commit_adopted, fence_writers
+from kafka_ferry.copy.target.all_writers import commit_takeover, fence_writers
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.alignment.align import Alignment, LogRecords
 from kafka_ferry.groups.ledger_entries import Synced, synced_key
@@ -26,7 +26,7 @@ from kafka_ferry.ledger import (
     ledger_topic,
 )
 from kafka_ferry.ledger.queries.run_starts import last_run
-from kafka_ferry.ledger.topic import require_settled
+from kafka_ferry.ledger.topic import wait_until_settled
 from kafka_ferry.model import ClusterState, Position, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.topics.provenance import origins_beyond
@@ -131,11 +131,11 @@ def adopt_topic(
 
     def confirm(ledger_offset: int) -> None:
         # A run that began after the writers were fenced has copied meanwhile.
-        require_settled(flow.target, topic, ledger_offset)
+        wait_until_settled(flow.target, topic, ledger_offset)
         ledger.project(flow.target, topic)
         raise_if_unverified(flow, ledger)
 
-    commit_adopted(flow, run, join_ranges(ranges), positions, confirm)
+    commit_takeover(flow, run, join_ranges(ranges), positions, confirm)
     ledger.project(flow.target, topic)
 
 

@@ -14,7 +14,7 @@ from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.ledger import VerificationEntry, append_entry, ledger_topic
 from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.ledger.queries.copied_topics import remote_topics
-from kafka_ferry.ledger.topic import require_settled
+from kafka_ferry.ledger.topic import wait_until_settled
 from kafka_ferry.model.results.steps import StepPart
 from kafka_ferry.plan.topics.configs import config_key
 from kafka_ferry.runs.provenance.authors import require_own_writers
@@ -151,7 +151,7 @@ def _has_grown(run: RunContext, through: int) -> bool:
     Raises:
         HiddenLedger: if one still does after a minute.
     """
-    require_settled(run.flow.target, ledger_topic(run.flow.source.alias))
+    wait_until_settled(run.flow.target, ledger_topic(run.flow.source.alias))
     for pause_s in _PAUSES_S:
         time.sleep(pause_s)
         if run.project_ledger() > through:

@@ -63,7 +63,7 @@ def test_what_the_target_lacks_that_was_restored_is_not_left_out(
             raise CorruptBatch("orders-0 on primary holds a batch with a wrong CRC.")
         return bool(has(offset))
 
-    monkeypatch.setattr(module, "require_settled", lambda *_: None)
+    monkeypatch.setattr(module, "wait_until_settled", lambda *_: None)
     monkeypatch.setattr(module, "_logs_now", lambda *_: {HERE: LogSeen(1012, 0)})
     monkeypatch.setattr(
         module, "ClusterControl", lambda _: SimpleNamespace(topic_ids=lambda names: names)

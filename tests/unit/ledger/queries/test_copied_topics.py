@@ -11,7 +11,7 @@ from kafka_ferry.ledger.queries.copied_topics import (
     copied_partitions,
     copied_topics,
     copies_since,
-    first_copied,
+    first_copied_offsets,
     preserved_starts,
     remote_topics,
     rule_starts,
@@ -86,7 +86,7 @@ def test_a_copy_begins_at_the_lowest_offset_that_went_into_the_topic_of_today(
     table: LedgerTable, topic_id: str, first: dict[int, int]
 ) -> None:
     topic = Topic(ORDERS, topic_id, 2)
-    assert first_copied(table, [topic]) == {
+    assert first_copied_offsets(table, [topic]) == {
         TopicPartition(ORDERS, number): offset for number, offset in first.items()
     }
 
@@ -98,5 +98,9 @@ def test_only_preserved_offsets_have_preserved_starts(table: LedgerTable) -> Non
 
 def test_an_empty_ledger_names_nothing(ledger: Ledger) -> None:
     empty = ledger(a_run())
-    assert (copied_topics(empty), first_copied(empty, []), preserved_starts(empty)) == ([], {}, {})
+    assert (copied_topics(empty), first_copied_offsets(empty, []), preserved_starts(empty)) == (
+        [],
+        {},
+        {},
+    )
     assert remote_topics(empty) == copied_partitions(empty) == frozenset()

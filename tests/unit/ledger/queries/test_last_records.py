@@ -17,7 +17,13 @@ from kafka_ferry.ledger.queries.last_records import (
 )
 from kafka_ferry.ledger.rows import CopiedPartition
 from kafka_ferry.model import Topic, TopicPartition
-from tests.unit.ledger.entries import a_backfill, a_copied_range, a_run, a_transaction, a_verification
+from tests.unit.ledger.entries import (
+    a_backfill,
+    a_copied_range,
+    a_run,
+    a_transaction,
+    a_verification,
+)
 from tests.unit.ledger.queries.conftest import Ledger
 
 ORDERS, CLICKS, RULED = (
@@ -104,9 +110,10 @@ def test_the_newest_range_up_to_a_target_offset_may_be_a_backfills(ledger: Ledge
 
 
 def test_what_is_copied_below_the_end_of_what_is_verified_displaces_it(ledger: Ledger) -> None:
-    verified, topics = [*ENTRIES, a_verification(len(ENTRIES))], [
-        Topic(f"primary.{name}", f"id of primary.{name}", 1) for name in ("orders", "clicks")
-    ]
+    verified, topics = (
+        [*ENTRIES, a_verification(len(ENTRIES))],
+        [Topic(f"primary.{name}", f"id of primary.{name}", 1) for name in ("orders", "clicks")],
+    )
     after = a_copied_range(30, 35, segments=(Segment(30, 1015, 5),))
     below = a_copied_range(30, 35, segments=(Segment(30, 1014, 5),))
     recreated = a_copied_range(30, 35, segments=(Segment(30, 0, 5),), remote_topic_id="another")

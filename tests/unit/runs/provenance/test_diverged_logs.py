@@ -14,7 +14,11 @@ from kafka_ferry.ledger.queries.last_records import EmptyEnd, LastRecord, Newest
 from kafka_ferry.ledger.rows import CopiedPartition
 from kafka_ferry.model import LogBounds, Position, Topic, TopicPartition
 from kafka_ferry.runs.provenance import diverged_logs as module
-from kafka_ferry.runs.provenance.diverged_logs import DivergedLogs, diverged_logs, look_for_diverged
+from kafka_ferry.runs.provenance.diverged_logs import (
+    DivergedLogs,
+    diverged_logs,
+    find_diverged_logs,
+)
 from kafka_ferry.wire.partitions import at_offset
 from tests.support.records import batches as build
 
@@ -67,7 +71,7 @@ class Source:
         return 8
 
     def look(self, *, whole: bool, grown: int = PARTITIONS) -> DivergedLogs:
-        """``diverged_logs``, or ``look_for_diverged`` where so many partitions have something new."""
+        """``diverged_logs``, or ``find_diverged_logs`` where so many partitions have something new."""
         copied = {
             tp(number): Position(12 if number in self.aborted else 10, "id", "id")
             for number in range(PARTITIONS)
@@ -77,7 +81,7 @@ class Source:
         bounds = {it: LogBounds(0, at.offset + (it.partition < grown)) for it, at in copied.items()}
         here, there = ({name: Topic(name, "id", PARTITIONS)} for name in ("orders", "a.orders"))
         remote = {tp(it.partition, "a.orders"): at for it, at in copied.items()}
-        return look_for_diverged(*CLUSTERS, LEDGER, bounds, here, NAMES, there, remote)
+        return find_diverged_logs(*CLUSTERS, LEDGER, bounds, here, NAMES, there, remote)
 
 
 class Log(NamedTuple):

@@ -40,7 +40,7 @@ class Ledger:
 def nothing_is_pending(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PAUSES_S", (0.0, 0.0))
     monkeypatch.setattr(module, "_is_pending", lambda *_: False)
-    monkeypatch.setattr(module, "require_settled", lambda *_: None)
+    monkeypatch.setattr(module, "wait_until_settled", lambda *_: None)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_what_an_open_transaction_hides_of_the_ledger_counts_once_it_has_ended(
     table: Any = Ledger(forever([20]))
     ended: Any = Ledger(forever([30]))
     monkeypatch.setattr(module, "read_positions", lambda *_: {PARTITION: Position(group)})
-    monkeypatch.setattr(module, "require_settled", lambda *_: vars(table).update(vars(ended)))
+    monkeypatch.setattr(module, "wait_until_settled", lambda *_: vars(table).update(vars(ended)))
     target: Any = Target()
     assert known_positions(a_flow(), target, table).moved == moved
 
@@ -97,7 +97,7 @@ def test_a_position_is_unconfirmed_once_no_open_transaction_hides_the_ledgers_en
     table: Any = Ledger(forever([0]))
     ended: Any = Ledger(forever([hidden]))
     monkeypatch.setattr(module, "read_positions", lambda *_: {PARTITION: Position(30)})
-    monkeypatch.setattr(module, "require_settled", lambda *_: vars(table).update(vars(ended)))
+    monkeypatch.setattr(module, "wait_until_settled", lambda *_: vars(table).update(vars(ended)))
     target: Any = Target()
     assert known_positions(a_flow(), target, table).unconfirmed == unconfirmed
 

@@ -170,7 +170,7 @@ def target(monkeypatch: pytest.MonkeyPatch) -> Target:
     monkeypatch.setattr(recount, "recount_all", made.recount)
     monkeypatch.setattr(verify_module, "ends_before", lambda *_: {})
     monkeypatch.setattr(verify_module, "require_own_writers", lambda *_: None)
-    monkeypatch.setattr(verify_module, "require_settled", lambda *_: None)
+    monkeypatch.setattr(verify_module, "wait_until_settled", lambda *_: None)
     monkeypatch.setattr(verify_module, "read_positions", lambda *_: made.positions)
     monkeypatch.setattr(verify_module, "append_entry", lambda _, entry: made.appended.append(entry))
     return made

@@ -89,7 +89,7 @@ def _show_findings(flow: Flow, names: list[str], reason: str, *, yes: bool, as_j
     if names:
         _require_reason(reason)
     findings = Findings(flow)
-    listed = findings.listed()
+    listed = findings.of_ranges()
     of_checks = [] if names else findings.of_checks()
     findings.require(names)
     left = {finding.name for finding in findings.leave(names, reason)} if names and yes else set()
@@ -124,7 +124,7 @@ def _show_ledger(flow: Flow, offsets: list[int], reason: str, *, yes: bool, as_j
     records = LedgerRecords(flow)
     if offsets and yes:
         records.set_aside(offsets, reason)
-    listed = records.listed()
+    listed = records.unreadable()
     if as_json:
         show_json([[asdict(entry) for entry in listed]], several=False)
     else:

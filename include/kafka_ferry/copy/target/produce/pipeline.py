@@ -17,7 +17,7 @@ from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQ
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.produce import produce_request, produced
+from kafka_ferry.wire.produce import partition_answers, produce_request
 
 _REQUEST_BYTES: Final = 4 * 1024 * 1024
 # A broker handles one request of a connection at a time. It remembers five batches of a producer, to recognize
@@ -176,7 +176,7 @@ class Pipeline:
         sent = self._in_flight[node].popleft()
         self._bytes_in_flight[node] -= sent.size
         request = sent.batches
-        for tp, entry in produced(response):
+        for tp, entry in partition_answers(response):
             if tp not in request:
                 raise ClusterUnreachable(f"{self._cluster.alias} answered for {tp}, unasked.")
             queue, out = request.pop(tp)

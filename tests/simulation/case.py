@@ -12,8 +12,9 @@ from tests.simulation.fault_kinds import FAULT_KINDS
 
 OFTEN: Final = (1, 2, 3, 5, 8, 13, 30, 80, 200)
 RARE: Final = (1, 1, 2, 3)
-_BOTH_WAYS: Final = 0.0
-_REPAIRS: Final = 2.0
+_BOTH_WAYS: Final = 0.2
+_REPAIRS: Final = 0.25
+_TAKEOVERS: Final = 0.15
 # By side, the steps and requests between which something begins or ends, and how often one is chosen.
 MOMENTS: Final[Mapping[str, Mapping[str, int]]] = {
     "primary": {
@@ -82,6 +83,7 @@ class Case:
         asks: whether a person asks between runs where the application would continue.
         both_ways: whether clients write to both clusters, under the same names, and a flow goes in each direction.
         repairs: whether an operator does what is advised where the flow has stopped.
+        takes_over: whether another mirror has copied some of it before.
     """
 
     seed: int
@@ -103,6 +105,7 @@ class Case:
     reads_slowly: bool = False
     both_ways: bool = False
     repairs: bool = False
+    takes_over: bool = False
 
     @classmethod
     def of(
@@ -163,6 +166,7 @@ class Case:
             )
             ._both_ways(rng)
             ._with_repairs(rng)
+            ._with_takeover(rng)
         )
 
     def _both_ways(self, rng: random.Random) -> Case:
@@ -195,6 +199,17 @@ class Case:
             pick, run = rng.getrandbits(32), rng.choice((0, 0, 1, 2))
             faults += (Fault("cut target", rng.randint(1, 4), pick, run, "mirror EndTxn"),)
         return replace(self, faults=faults, repairs=True)
+
+    def _with_takeover(self, rng: random.Random) -> Case:
+        """Perhaps the same where the flow continues another mirror's copies."""
+        if self.backfills or self.both_ways or self.repairs or rng.random() > _TAKEOVERS:
+            return self
+        policy = {"replication.policy.class": "IdentityReplicationPolicy", "offsets": "translated"}
+        faults = tuple(
+            it._replace(at=it.at.replace("mirror", "takeover"), run=0) if rng.random() < 0.4 else it
+            for it in self.faults
+        )
+        return replace(self, options={**self.options, **policy}, faults=faults, takes_over=True)
 
 
 def _aimed(rng: random.Random, name: str, before: Sequence[Fault]) -> Fault:

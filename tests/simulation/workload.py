@@ -88,7 +88,8 @@ class Workload:
     @property
     def prefix(self) -> str:
         """What the names of the target's topics begin with."""
-        return "" if self.case.both_ways else f"{self.source.alias}."
+        is_same = "replication.policy.class" in self.case.options
+        return "" if is_same else f"{self.source.alias}."
 
     def forget_topic(self, cluster: SimCluster, name: str) -> None:
         """Note that a topic's records go."""

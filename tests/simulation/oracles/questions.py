@@ -145,8 +145,8 @@ def _ask_audit(history: Oracles, flow: Flow) -> None:
     is_still = before == (_whole(history, history.source), _whole(history, history.target))
     if here is None or there is None or not is_still:
         return
-    # What a backfill has appended is out of order, and explained.
-    is_any_order = history.case.backfills or history.case.both_ways
+    # What a backfill or a repair has appended is out of order, and explained.
+    is_any_order = history.case.backfills or history.case.both_ways or bool(history.appended)
     is_copy = Counter(here) == Counter(there) if is_any_order else here == there
     if (said, is_copy) == ("same", False) or (said == "differs" and here == there):
         what = f"source and target, of {len(here)} and {len(there)} records"

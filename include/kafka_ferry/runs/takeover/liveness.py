@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from kafka_ferry.config import Cluster, Flow
@@ -33,8 +33,8 @@ class Still:
     """
 
     ends: Mapping[TopicPartition, int]
-    heartbeat: int = 0
-    at: float = field(default_factory=time.monotonic)
+    heartbeat: int
+    at: float
 
 
 def wait_for_members(cluster: Cluster, group: str, mirror: str) -> None:
@@ -64,7 +64,7 @@ def look(flow: Flow, remote: Collection[Topic]) -> Still:
     target = ClusterControl(flow.target)
     bounds = target.log_bounds(remote, "read_uncommitted") if remote else {}
     ends = {tp: log.end for tp, log in bounds.items()}
-    return Still(ends, _heartbeat(flow, target))
+    return Still(ends, _heartbeat(flow, target), time.monotonic())
 
 
 def require_still(flow: Flow, before: Still, remote: Collection[Topic], settle_s: float) -> None:

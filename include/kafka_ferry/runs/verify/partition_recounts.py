@@ -13,14 +13,13 @@ from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.epochs import epoch_ends
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from kafka_ferry.config import Flow
     from kafka_ferry.control import ClusterControl
     from kafka_ferry.model import Topic, TopicPartition
     from kafka_ferry.runs.state.stored_recounts import Claims, StoredRecounts
     from kafka_ferry.spark.session import SparkSource
-    from kafka_ferry.verify.claim import RangeClaim
 
 # So long the end of a log is asked for records that it may not have any more.
 _TAIL_S: Final = 5.0
@@ -38,8 +37,8 @@ def recount_partitions(
         for tp, of_partition in missing.items()
         if all(claim.is_boundary for claim in of_partition)
     }
-    for tp in sorted(quick):
-        recounts |= _recount_quickly(flow, tp, missing.pop(tp))
+    if quick:
+        recounts |= _recount_quickly(flow, {tp: missing.pop(tp) for tp in sorted(quick)})
     if missing:
         from kafka_ferry.spark.recount import recount_all  # noqa: PLC0415  (PySpark)
 
@@ -104,12 +103,13 @@ def _truncated_since(
     }
 
 
-def _recount_quickly(
-    flow: Flow, tp: TopicPartition, claims: Sequence[RangeClaim]
-) -> dict[TopicPartition, PartitionRecount]:
-    """The recount of a partition to which the run has copied nothing; its log may not show all of what is there."""
+def _recount_quickly(flow: Flow, claims: Claims) -> dict[TopicPartition, PartitionRecount]:
+    """The recounts of partitions to which the run has copied nothing; their logs may not show all of what is there."""
     try:
         with retry_for(_TAIL_S):
-            return dict(recount_each(flow.target, [(tp, claims, None)]))
+            return dict(recount_each(flow.target, [(tp, it, None) for tp, it in claims.items()]))
     except Unanswered as error:
-        return {tp: PartitionRecount.of_unread(len(claims), str(error))}
+        if len(claims) > 1:
+            each = (_recount_quickly(flow, {tp: it}) for tp, it in claims.items())
+            return {tp: recount for recounts in each for tp, recount in recounts.items()}
+        return {tp: PartitionRecount.of_unread(len(it), str(error)) for tp, it in claims.items()}

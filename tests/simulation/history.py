@@ -26,10 +26,10 @@ from tests.simulation.brokers.cluster import SimCluster
 from tests.simulation.brokers.connection import Network
 from tests.simulation.case import Case
 from tests.simulation.environment import Spark, simulated
+from tests.simulation.operators.other_mirror import copy_before, take_over
+from tests.simulation.operators.repairs import repair
 from tests.simulation.oracles.questions import ask
 from tests.simulation.oracles.runs import BESIDE, Oracles, Wrong
-from tests.simulation.other_mirror import copy_before, take_over
-from tests.simulation.repairs import repair
 from tests.simulation.world import Endless, Killed, Process, Task
 
 _SHM: Final = Path("/dev/shm")

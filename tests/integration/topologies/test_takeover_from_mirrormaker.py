@@ -16,6 +16,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
+from kafka_ferry.batches import Batch, split_batches
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.groups.mirrormaker2.connect_offsets import (
@@ -41,6 +42,7 @@ from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.java import jvm
 from kafka_sandbox.java.jars import kafka
 from kafka_sandbox.mirrormaker2 import MirrorMaker2, one_way
+from tests.support.records.batches import a_marker
 from tests.support.records.builders import (
     ConsumedRecord,
     Record,
@@ -613,6 +615,28 @@ def test_a_broker_that_gives_nothing_does_not_say_that_there_is_nothing(
     assert f"gives nothing of {remote(flow, topic)}-0 from 0 on, although its log ends at 30" in (
         found.reason
     )
+
+
+def test_a_marker_that_claims_many_offsets_takes_no_memory(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = pair.unique("marked")
+    flow = left_by_mirrormaker_2(pair, topic, 4, 4)
+    monkeypatch.setattr("kafka_ferry.retry.RETRY_S", 0.1)
+    read = record_digests.ended_batches
+    (marker,) = split_batches(a_marker(at=4, producer_id=1, commit=True))
+    wide = replace(marker, header=marker.header._replace(last_offset_delta=2**31 - 1))
+
+    def with_a_wide_marker(*log: Any) -> Iterator[tuple[Batch, bool]]:
+        # As a broker may send it, in 78 bytes.
+        yield from read(*log)
+        yield wide, False
+
+    monkeypatch.setattr(record_digests, "ended_batches", with_a_wide_marker)
+    (found,) = Takeover(flow, settle_s=0).from_mirrormaker2(dry_run=True)
+
+    assert found.state == "refused"
+    assert "a marker at offset 4 that stands for 2,147,483,648 offsets" in found.reason
 
 
 def test_what_a_mirrormaker_1_has_put_into_other_partitions_is_neither_backfilled_nor_passed_by_a_group(

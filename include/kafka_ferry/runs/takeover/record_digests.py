@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import xxhash
 
-from kafka_ferry.batches import Batch, Record
+from kafka_ferry.batches import Batch, MalformedBatch, Record
 from kafka_ferry.batches.record_format.records import stream_records
 from kafka_ferry.batches.record_format.varint import decode_varint
 from kafka_ferry.errors import ClusterUnreachable, FerryError
@@ -130,7 +130,13 @@ class _Columns:
         """Add a batch's records from the offset ``first`` on."""
         header = batch.header
         if header.is_control:
-            self.markers.extend(range(max(first, header.base_offset), header.next_offset))
+            # What a broker says of a few bytes could be two billion offsets, all of them in memory.
+            if header.last_offset_delta:
+                raise MalformedBatch(
+                    f"a marker at offset {header.base_offset} that stands for {header.last_offset_delta + 1:,} offsets"
+                )
+            if header.base_offset >= first:
+                self.markers.append(header.base_offset)
             return
         self.bytes += header.size
         for part in stream_records(batch):

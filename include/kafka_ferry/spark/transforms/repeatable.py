@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Final
+from typing import Any, Final
 
 from kafka_ferry.spark.transforms.trees import Node, Tree, type_of
 
@@ -88,6 +88,9 @@ _TEXTS: Final = ("string", "char", "variant")
 _MAP_BUILDERS: Final = frozenset(
     {"CreateMap", "MapConcat", "MapFromArrays", "MapFromEntries", "StringToMap", "TransformKeys"}
 )
+# Of these, Java's text may be a place in memory.
+_WITHOUT_TEXT: Final = ("binary", "array<", "map<", "struct<")
+_MOMENT: Final = re.compile(r"%[^%a-zA-Z]*[tT]")
 _HOW_TO_READ: Final = "use to_timestamp(text, 'yyyy-MM-dd HH:mm:ss')"
 _TODAY: Final = "takes today's date for a text that is only a time"
 
@@ -138,7 +141,12 @@ def not_repeatable(text: str, parsed: Tree, resolved: Tree) -> str:
         parsed: it as Spark parses it.
         resolved: it with its functions and columns, and without expressions that others replace.
     """
-    return _by_literal(text, parsed) or _by_cast(resolved) or _by_predecessor(resolved)
+    return (
+        _by_literal(text, parsed)
+        or _by_cast(resolved)
+        or _by_predecessor(resolved)
+        or _by_java_text(resolved)
+    )
 
 
 def unknown_function(tree: Tree) -> str:
@@ -206,3 +214,28 @@ def _by_predecessor(tree: Tree) -> str:
         if node.kind == "FormatNumber" and not tree.at(node).right().foldable():
             return "has format_number() take its format from a record, which may be that of the record before"
     return ""
+
+
+def _by_java_text(tree: Tree) -> str:
+    for node in tree.nodes:
+        if node.kind != "FormatString":
+            continue
+        format_, *arguments = _children(tree, node)
+        if any(type_of(it).startswith(_WITHOUT_TEXT) for it in arguments):
+            return (
+                "has format_string() write bytes, an array, a map or a struct, for which Java may write its place in "
+                "memory: use cast(value as string), hex() or to_json()"
+            )
+        # A number that is taken for a moment is written in the time zone of the machine.
+        written = format_.eval(None) if format_.foldable() else None
+        if not format_.foldable() or _MOMENT.search(str(written).replace("%%", "")):
+            return (
+                "has format_string() write a moment, or take its format from a record, which may do that: it is in the "
+                "time zone of the machine. Use date_format()"
+            )
+    return ""
+
+
+def _children(tree: Tree, node: Node) -> list[Any]:
+    children = tree.at(node).children()
+    return [children.apply(place) for place in range(children.size())]

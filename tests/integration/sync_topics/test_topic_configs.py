@@ -35,6 +35,7 @@ from tests.support.records.builders import (
     create_topic,
     delete_topic,
     overrides,
+    produce,
     recreate_topic,
     set_config,
 )
@@ -488,6 +489,26 @@ def test_what_a_run_created_before_it_died_is_the_flows_own(
     assert [mark.created for mark in ledger.marks().values()] == [True]
     assert (ledger.applied().creations, ledger.applied().pending) == ({}, {})
     assert unchanged(plan_now(flow, "run-3"))
+
+
+@pytest.mark.short("tried-again")
+@pytest.mark.parametrize("again", [True, False], ids=["tried-again", "next-run"])
+def test_what_another_client_has_created_and_filled_after_a_run_died_is_not_the_flows_own(
+    again: bool, pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = pair.topic("dying")
+    flow = pair.flow([topic], on_foreign_records="adopt")
+    with dying(monkeypatch, Death(1, before=False)), pytest.raises(Killed):
+        plan_now(flow)
+    create_topic(pair.backup.bootstrap, remote(flow, topic))
+    produce(pair.backup.bootstrap, remote(flow, topic), [Record(value=b"of another client")])
+
+    if again:
+        Run(flow, "run-1").sync_topics()
+    else:
+        plan_now(flow, "run-2")
+
+    assert [mark.created for mark in ledger_of(flow).marks().values()] == [False]
 
 
 @pytest.mark.short("announced-before", "altered-after")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
@@ -13,7 +13,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import OwnershipEntry, append_entry
-from kafka_ferry.model import Note, Plan, Range, Refusal
+from kafka_ferry.model import Note, Plan, Range, Refusal, TopicPartition
 from kafka_ferry.model.cluster_state import Mark, Topic
 from kafka_ferry.plan.removals import held_sentences, takes_away, withhold
 from kafka_ferry.plan.retention import Retention, shorter_retention
@@ -62,7 +62,7 @@ def _apply(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     configs = ConfigChanges(run, target, plan)
     configs.announce()
     errors = configs.create() | target.grow_topics(plan.topics.growths)
-    errors |= mark_topics(run, target, plan, without=errors.keys())
+    errors |= mark_topics(run, target, plan, without=errors.keys(), announced=configs.announced)
     configs.alter()
     errors |= configs.confirm(without=errors.keys())
     plan = _with_ids(_refuse(plan, errors), run.ledger.marks())
@@ -138,6 +138,7 @@ def mark_topics(
     plan: Plan,
     *,
     without: AbstractSet[str],
+    announced: Collection[str] = (),
 ) -> dict[str, FerryError]:
     """Mark the remote topics of ``plan`` that have no mark; a repetition changes nothing.
 
@@ -146,6 +147,7 @@ def mark_topics(
         target: the target.
         plan: its plan; the topics that it creates exist already.
         without: the remote topics that could not be created.
+        announced: those that an earlier attempt, or another run, may have created.
 
     Returns:
         An error for each topic whose mark says by now that its offsets are kept differently, or that another
@@ -157,17 +159,19 @@ def mark_topics(
     flow, ledger = run.flow, run.ledger
     run.project_ledger()
     choices = [choice for choice in plan.choices if choice.remote_topic not in without]
-    created = {creation.remote_topic for creation in plan.topics.creations} - without
-    ids = target.topic_ids([choice.remote_topic for choice in choices], wait_for=created)
+    new = {creation.remote_topic for creation in plan.topics.creations} - without
+    ids = target.topic_ids([choice.remote_topic for choice in choices], wait_for=new)
     known = ledger.marks()
-    # An interrupted run may have created topics and not marked them.
-    created |= ledger.applied().creations.keys()
+    created = new.difference(announced)
+    marked = {name for name, mark in known.items() if mark.remote_topic_id == ids.get(name)}
+    # An interrupted run may have created topics and not marked them; nor has it written there.
+    doubtful = ledger.applied().creations.keys() & ids.keys() - created - marked
+    created |= doubtful - _holding_records(flow, target, doubtful)
     # Where flows share topics, their positions tell what each of them brings.
     adopts = flow.on_foreign_records == "adopt"
     free = set[str]() if adopts else _free(run, plan, ids, created)
     taken = _taken_topics(run, target, free)
     choices = [choice for choice in choices if ids.get(choice.remote_topic) not in taken]
-    marked = {name for name, mark in known.items() if mark.remote_topic_id == ids.get(name)}
     empty = set[str]() if adopts else _empty(run, ids, ids.keys() - created - marked)
     marks = new_marks(choices, ids, known, created, empty)
     for some in batched(marks, _MARKS_AT_ONCE):
@@ -179,6 +183,23 @@ def mark_topics(
     taken |= _taken_topics(run, target, free - taken.keys())
     rivals = {} if adopts else find_marked(ids, taken | ledger.other_owners())
     return unlike_their_marks(choices, ids, known) | rivals
+
+
+def _holding_records(flow: Flow, target: ClusterControl, names: AbstractSet[str]) -> set[str]:
+    """The remote topics that may hold a record, or may have held one."""
+    if not names:
+        return set()
+    topics, wait_s = target.topics(names), flow.partition_wait_ms / 1000
+    bounds = target.log_bounds(topics.values(), "read_uncommitted", wait_s=wait_s)
+    empty = {
+        name
+        for name, topic in topics.items()
+        if all(
+            (known := bounds.get(TopicPartition(name, number))) and not known.end
+            for number in range(topic.partitions)
+        )
+    }
+    return {*names} - empty
 
 
 def _empty(run: RunContext, ids: Mapping[str, str], names: AbstractSet[str]) -> set[str]:

@@ -57,6 +57,7 @@ class ConfigChanges:
         changes: what it changes about topics, without what a newer run has changed.
         failures: what could not be set.
         confirmed: the topics that were created or changed, as they were read back.
+        announced: those that are to be created, and that an earlier attempt, or another run, may have created.
     """
 
     run: RunContext
@@ -65,9 +66,9 @@ class ConfigChanges:
     changes: TopicChanges = field(init=False)
     failures: ConfigFailures = field(init=False)
     confirmed: dict[str, Topic] = field(default_factory=dict)
+    announced: Collection[str] = ()
     _overtaken: frozenset[str] = frozenset()
     _ours: Mapping[str, Collection[str]] = field(default_factory=dict)
-    _announced: Collection[str] = ()
 
     def __post_init__(self) -> None:
         self.changes = self.plan.topics
@@ -82,8 +83,8 @@ class ConfigChanges:
         if self.changes.creations:
             # An earlier attempt of this run may have created them.
             creators = self.run.ledger.creators()
-            announced = {name for name, runs in creators.items() if self.plan.run in runs}
-            self._announced = announced | self._new_topics()
+            earlier = {name for name, runs in creators.items() if self.plan.run in runs}
+            self.announced = earlier | self._new_topics()
         before: dict[str, dict[str, str | None]] = defaultdict(dict)
         for change in self.changes.config_changes:
             # A value that another client set does not become the flow's by being overwritten.
@@ -126,7 +127,7 @@ class ConfigChanges:
         Returns:
             An error for each that could not be created, or that another client has created meanwhile.
         """
-        new = {planned.remote_topic for planned in self.changes.creations} - {*self._announced}
+        new = {planned.remote_topic for planned in self.changes.creations} - {*self.announced}
         errors: dict[str, FerryError] = {}
         left = list(self.changes.creations)
         while left:

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, ResourceType
 
 from kafka_ferry.batched import batched
-from kafka_ferry.config import Cluster, IsolationLevelName
+from kafka_ferry.config import Cluster, IsolationLevelName, kafka_python_config
 from kafka_ferry.control.admin import admin_client, admin_config, forget_clients
 from kafka_ferry.control.client_errors import as_ours
 from kafka_ferry.control.log_bounds import read_log_bounds
@@ -68,6 +68,13 @@ class ClusterControl:
     @property
     def _admin(self) -> AdminClient | WireAdmin:
         return admin_client(self._cluster, self._config)
+
+    @property
+    def _wire_admin(self) -> WireAdmin:
+        """For what librdkafka asks of the leader that any one broker names, which may no longer lead."""
+        if isinstance(admin := self._admin, WireAdmin):
+            return admin
+        return WireAdmin(self.alias, kafka_python_config(self._cluster.client_properties("admin")))
 
     @retried
     def cluster_id(self) -> str:
@@ -196,7 +203,7 @@ class ClusterControl:
         self, partitions: list[TopicPartition], isolation: IsolationLevelName
     ) -> tuple[dict[TopicPartition, LogBounds], set[TopicPartition]]:
         with self._errors("reading the ends of logs"):
-            return read_log_bounds(self._admin, self.alias, partitions, isolation)
+            return read_log_bounds(self._wire_admin, self.alias, partitions, isolation)
 
     def create_topics(
         self,

@@ -43,6 +43,8 @@ from kafka_ferry.wire.partitions.list_offsets import EARLIEST, LATEST, offsets_q
 # Later versions no longer say what the principal may do on the cluster.
 _WITH_OPERATIONS: Final = 10
 _PARTITIONS_AT_ONCE: Final = 5_000
+# An older leader may answer still, and not know what a newer one has written.
+_LEADING_S: Final = 1.0
 _TIMES: Final = {OffsetSpec.earliest(): EARLIEST, OffsetSpec.latest(): LATEST}
 _NewTopic = CreateTopicsRequest.CreatableTopic
 _Replicas = _NewTopic.CreatableReplicaAssignment
@@ -250,7 +252,7 @@ class WireAdmin:
         partitions = {TopicPartition(it.topic, it.partition): it for it in wanted}
         times = {tp: _TIMES[wanted[it]] for tp, it in partitions.items()}
         with self._connect() as wire, wire.forgetting():
-            leaders = wire.recent_leaders(partitions)
+            leaders = wire.recent_leaders(partitions, within_s=_LEADING_S)
             answers = ask_leaders(
                 wire,
                 {tp: leader.node for tp, leader in leaders.items() if leader.node >= 0},

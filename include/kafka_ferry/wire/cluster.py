@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -15,7 +18,12 @@ from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.connections.brokers import BrokerConnections
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.connections.questions import Question, ask_together
-from kafka_ferry.wire.error_codes import NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION, fault
+from kafka_ferry.wire.error_codes import (
+    LEADER_NOT_AVAILABLE,
+    NOT_CONTROLLER,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    fault,
+)
 from kafka_ferry.wire.partition_leader import PartitionLeader, leaders_in, topics_request
 
 GROUP: Final = 0
@@ -38,36 +46,46 @@ class WireCluster(BrokerConnections):
         super().__init__(alias, settings)
         self._coordinators: dict[tuple[str, int], int] = {}
         self._leaders: dict[TopicPartition, PartitionLeader] = {}
+        self._oldest_at = 0.0
 
     def leaders(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, PartitionLeader]:
-        """Look up the current leaders of ``partitions``; one that does not exist has an error."""
+        """Look up the current leaders of ``partitions``; one that does not exist has an error.
+
+        More than one broker is asked: see ``_newest_leaders``.
+        """
         wanted = set(partitions)
-        answer = self._metadata(sorted({tp.topic for tp in wanted}))
-        leaders = leaders_in(answer)
+        answer, leaders = self._described(sorted({tp.topic for tp in wanted}))
         errors = {topic.name: topic.error_code for topic in answer.topics}
         unknown = {
             tp: PartitionLeader(-1, "", errors.get(tp.topic) or UNKNOWN_TOPIC_OR_PARTITION)
             for tp in wanted - leaders.keys()
         }
-        self._leaders |= leaders
+        self._note(leaders)
         return {tp: leader for tp, leader in leaders.items() if tp in wanted} | unknown
 
     def topic_leaders(self, topic: str) -> dict[TopicPartition, PartitionLeader]:
         """The current leaders of all partitions of a topic; of none where it does not exist or is hidden."""
-        leaders = leaders_in(self._metadata([topic]))
-        self._leaders |= leaders
+        _, leaders = self._described([topic])
+        self._note(leaders)
         return leaders
 
-    def recent_leaders(
-        self, partitions: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, PartitionLeader]:
-        """As ``leaders``, which is only asked where it has not answered yet.
+    def _note(self, leaders: Mapping[TopicPartition, PartitionLeader]) -> None:
+        if not self._leaders:
+            self._oldest_at = time.monotonic()
+        self._leaders |= leaders
 
-        A broker that leads a partition no longer says so itself: see ``forgetting``.
+    def recent_leaders(
+        self, partitions: Iterable[TopicPartition], *, within_s: float = math.inf
+    ) -> dict[TopicPartition, PartitionLeader]:
+        """As ``leaders``, which is only asked where it has not answered yet, or no later than so many seconds ago.
+
+        A broker that leads a partition no longer says so itself, unless it is cut off: see ``forgetting``.
         """
         wanted = set(partitions)
+        if time.monotonic() - self._oldest_at > within_s:
+            self._leaders.clear()
         known = {tp: self._leaders[tp] for tp in wanted & self._leaders.keys()}
         if len(known) == len(wanted) and all(leader.node >= 0 for leader in known.values()):
             return known
@@ -201,9 +219,41 @@ class WireCluster(BrokerConnections):
         return str(self._metadata(()).cluster_id)
 
     def _metadata(self, topics: Iterable[str]) -> Any:
-        answer = self.ask_any(partial(topics_request, [*topics]))
+        return self._ask_for_metadata(partial(topics_request, [*topics]))[0]
+
+    def _ask_for_metadata(self, request: Callable[[], Any]) -> tuple[Any, tuple[str, int]]:
+        """What a broker says of the cluster, and where that one is."""
+        answer, peer = self._ask_some(lambda it: (it.call(request()), it.peer))
         self._learn({broker.node_id: (broker.host, broker.port) for broker in answer.brokers})
-        return answer
+        return answer, peer
+
+    def _described(
+        self, topics: Sequence[str]
+    ) -> tuple[Any, dict[TopicPartition, PartitionLeader]]:
+        """What a broker says of topics, and the leaders of their partitions, by others too."""
+        request = partial(topics_request, topics)
+        answer, peer = self._ask_for_metadata(request)
+        return answer, _newest_leaders([answer, *self.ask_others(request, peer)])
+
+
+def _newest_leaders(answers: Iterable[Any]) -> dict[TopicPartition, PartitionLeader]:
+    """The leader of each partition of the first answer, or a newer one that another broker names.
+
+    A broker that is cut off from the others hears nothing of a new leader. If it was the leader, it answers clients as
+    before, with an end of the log after which the new one has written. Leader epochs tell which of them is newer;
+    nothing tells that of two topics of one name, so that partition has no leader until the brokers agree.
+    """
+    first, *others = map(leaders_in, answers)
+    return {
+        tp: _newest([it, *(one[tp] for one in others if tp in one)]) for tp, it in first.items()
+    }
+
+
+def _newest(said: Sequence[PartitionLeader]) -> PartitionLeader:
+    # Brokers before 2.8 know no ids.
+    if len({leader.topic_id for leader in said} - {""}) > 1:
+        return replace(said[0], node=-1, error=LEADER_NOT_AVAILABLE)
+    return max(said, key=lambda leader: leader.epoch)
 
 
 def _as_it_is(answer: _T) -> _T:

@@ -6,7 +6,8 @@ import contextlib
 import socket
 import struct
 import threading
-from collections.abc import Callable, Collection, Mapping
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import pytest
@@ -227,16 +228,32 @@ class ScriptedBroker:
                 return  # the other side has closed
 
 
-def metadata(brokers: Mapping[int, ScriptedBroker], controller: int = 1) -> bytes:
-    """An answer that says where the brokers are, which is the controller, and of no topic."""
+def metadata(
+    brokers: Mapping[int, ScriptedBroker], controller: int = 1, topics: Sequence[Any] = ()
+) -> bytes:
+    """An answer that says where the brokers are, which is the controller, and of these topics."""
     response, version = METADATA.response[None], METADATA.version
     entries = [
         sample(response.MetadataResponseBroker, version, node_id=node, host=HOST, port=broker.port)
         for node, broker in brokers.items()
     ]
-    answer = sample(response, version, brokers=entries, controller_id=controller, topics=[])
+    answer = sample(response, version, brokers=entries, controller_id=controller, topics=topics)
     encoded: bytes = answer.encode(version=version)
     return encoded
+
+
+def led(topic: str, leader: int, epoch: int, *, topic_id: int = 1) -> Any:
+    """What an answer to Metadata says of a topic of one partition."""
+    kind, version = METADATA.response[None].MetadataResponseTopic, METADATA.version
+    partition = sample(
+        kind.MetadataResponsePartition,
+        version,
+        partition_index=0,
+        leader_id=leader,
+        leader_epoch=epoch,
+    )
+    id_ = uuid.UUID(int=topic_id)
+    return sample(kind, version, name=topic, topic_id=id_, partitions=[partition])
 
 
 def versions(newest: Mapping[int, int]) -> bytes:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pytest
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
 from kafka_ferry.config import Cluster
 from kafka_ferry.errors import BrokerError, ClusterUnreachable
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry_for
 from kafka_ferry.wire import WireCluster, borrow
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION
@@ -18,7 +21,7 @@ from kafka_ferry.wire.connections import connection as connection_module
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.silent_brokers import silent_brokers
 
-from .scripted import HOST, KINDS, METADATA, ScriptedBroker, metadata, sample
+from .scripted import HOST, KINDS, METADATA, ScriptedBroker, led, metadata, sample
 
 COORDINATOR = next(kind for kind in KINDS if kind.request is FindCoordinatorRequest)
 Starting = Callable[[], ScriptedBroker]
@@ -154,6 +157,64 @@ def test_a_broker_whose_place_another_one_has_taken_is_followed(start: Starting)
         cluster.leaders(())
         assert before.closed
         assert cluster.connection(2).peer == (HOST, brokers[3].port)
+
+
+@pytest.mark.parametrize(
+    ("says", "others_say", "leader"),
+    [
+        # It is cut off from the others, which have elected a leader.
+        (led("orders", 1, 4), led("orders", 2, 5), (2, 5)),
+        # They have elected none.
+        (led("orders", 1, 4), led("orders", -1, 5), (-1, 5)),
+        # The others are behind.
+        (led("orders", 1, 5), led("orders", 2, 4), (1, 5)),
+        (led("orders", 1, 4), led("orders", 1, 4), (1, 4)),
+        # Which of two topics is newer, nothing says.
+        (led("orders", 1, 4), led("orders", 2, 0, topic_id=2), (-1, 4)),
+        # Before 2.8, brokers know no ids.
+        (led("orders", 1, 4), led("orders", 2, 5, topic_id=0), (2, 5)),
+        # Before 2.1, brokers name no epochs.
+        (led("orders", 1, -1), led("orders", 2, -1), (1, -1)),
+    ],
+)
+def test_a_broker_is_not_believed_who_leads_where_others_know_of_a_newer_leader(
+    start: Starting, says: Any, others_say: Any, leader: tuple[int, int]
+) -> None:
+    brokers = {1: start(), 2: start(), 3: start()}
+    for node, broker in brokers.items():
+        topics = [says if node == 1 else others_say]
+        broker.speak({METADATA: metadata(brokers, topics=topics)})
+    tp = TopicPartition("orders", 0)
+    with cluster_of(brokers[1]) as cluster:
+        found = cluster.leaders([tp])[tp]
+        assert (found.node, found.epoch) == leader
+        assert cluster.topic_leaders("orders") == {tp: found}
+        assert cluster.recent_leaders([tp]) == {tp: found}
+
+
+def test_who_leads_is_said_by_one_broker_where_the_others_are_silent(
+    start: Starting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_module, "SILENCE_S", 0.05)
+    brokers = {node: start() for node in range(1, 5)}
+    for broker in brokers.values():
+        broker.speak({METADATA: metadata(brokers, topics=[led("orders", 1, 4)])})
+    brokers[2].stop()
+    tp, is_over = TopicPartition("orders", 0), threading.Event()
+
+    def wait(_: object) -> bytes:
+        is_over.wait(5)
+        return b""
+
+    brokers[3].answer = wait
+    with cluster_of(brokers[1], request_timeout_ms=30_000) as cluster:
+        began = time.monotonic()
+        assert cluster.leaders([tp])[tp].node == 1
+        assert cluster.leaders([tp])[tp].node == 1
+        assert time.monotonic() - began < 2
+        # Neither is asked again at once.
+        assert [*cluster._silent_at] == [2, 3]
+    is_over.set()
 
 
 def test_however_many_silent_brokers_one_names_the_others_are_asked_for_seconds(

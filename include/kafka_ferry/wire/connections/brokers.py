@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Final, Self, TypeVar
@@ -25,6 +25,9 @@ _PROBING_S: Final = 10.0
 _SEARCH_S: Final = 60.0
 _OPENED_AT_ONCE: Final = 16
 _PROBE_MS: Final = 2_000
+# Of the brokers that one broker names, so many others are asked whether it is right, and none that was silent lately.
+_OTHERS: Final = 2
+_LATELY_S: Final = 30.0
 # A second connection, for requests while the broker's first one has answers pending.
 _ASIDE: Final = -1
 
@@ -151,6 +154,50 @@ class BrokerConnections:
             finally:
                 self._any_will_do = False
         return ask(self.any_connection())
+
+    def ask_others(self, request: Callable[[], Any], than: tuple[str, int]) -> list[Any]:
+        """The answers of a few other brokers to a request that any can answer; without those that give none soon.
+
+        Args:
+            request: as of ``ask_any``.
+            than: host and port of the broker that has answered it already.
+        """
+        now = time.monotonic()
+        nodes = [
+            node
+            for node, address in self._brokers.items()
+            if node >= 0
+            and address != than
+            and now - self._silent_at.get(node, -math.inf) > _LATELY_S
+        ]
+        # Those to which there is a connection cost a round trip, and all together no more than one.
+        nodes = sorted(nodes, key=lambda node: not self._is_open(node))[:_OTHERS]
+        asked: list[Connection] = []
+        answers: list[Any] = []
+        self._any_will_do = True
+        try:
+            self.open(nodes)
+            for node in nodes:
+                with suppress(FerryError):
+                    self._raise_if_unopened(node)
+                    connection = self._beside(node)
+                    connection.send(request())
+                    asked.append(connection)
+            for connection in asked:
+                with suppress(FerryError):
+                    answers.append(connection.receive())
+        finally:
+            self._any_will_do = False
+            for connection in asked:
+                if not connection.is_idle:
+                    connection.close()
+        return answers
+
+    def _beside(self, node: int) -> Connection:
+        """A connection to a broker on which no answer is pending."""
+        usual = self._connections.get((node, 0))
+        is_busy = usual is not None and not (usual.closed or usual.is_idle)
+        return self._connection(node, _ASIDE if is_busy else 0)
 
     def has_left(self, node: int) -> bool:
         """Whether another broker says that ``node`` is no longer in the cluster.

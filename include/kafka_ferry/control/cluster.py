@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, ResourceType
 
 from kafka_ferry.batched import batched
-from kafka_ferry.config import Cluster, IsolationLevelName, kafka_python_config
+from kafka_ferry.config import Cluster, IsolationLevelName
 from kafka_ferry.control.admin import admin_client, admin_config, forget_clients
 from kafka_ferry.control.client_errors import as_ours
 from kafka_ferry.control.log_bounds import read_log_bounds
@@ -68,13 +68,6 @@ class ClusterControl:
     @property
     def _admin(self) -> AdminClient | WireAdmin:
         return admin_client(self._cluster, self._config)
-
-    @property
-    def _wire_admin(self) -> WireAdmin:
-        """For what librdkafka asks of the leader that any one broker names, which may no longer lead."""
-        if isinstance(admin := self._admin, WireAdmin):
-            return admin
-        return WireAdmin(self.alias, kafka_python_config(self._cluster.client_properties("admin")))
 
     @retried
     def cluster_id(self) -> str:
@@ -182,8 +175,7 @@ class ClusterControl:
         # A topic that brokers do not know is deleted, and there is nothing to wait for; but one that begins to lead a
         # partition may say so too, and it is asked again.
         while missing := [tp for tp in missing if tp not in bounds and tp not in unknown]:
-            self._refresh_leaders()
-            new_bounds, now_unknown = self._log_bounds(missing, isolation)
+            new_bounds, now_unknown = self._log_bounds(missing, isolation, afresh=True)
             bounds |= new_bounds
             unknown, doubted = doubted & now_unknown, doubted | now_unknown
             if time.monotonic() >= deadline:
@@ -193,17 +185,14 @@ class ClusterControl:
         return bounds
 
     @retried
-    def _refresh_leaders(self) -> None:
-        """Refresh the cluster's metadata: librdkafka keeps asking a partition's first leader for minutes."""
-        with self._errors("looking for leaders"):
-            self._admin.list_topics(timeout=at_most(_TIMEOUT_S))
-
-    @retried
     def _log_bounds(
-        self, partitions: list[TopicPartition], isolation: IsolationLevelName
+        self,
+        partitions: list[TopicPartition],
+        isolation: IsolationLevelName,
+        *,
+        afresh: bool = False,
     ) -> tuple[dict[TopicPartition, LogBounds], set[TopicPartition]]:
-        with self._errors("reading the ends of logs"):
-            return read_log_bounds(self._wire_admin, self.alias, partitions, isolation)
+        return read_log_bounds(self._cluster, partitions, isolation, afresh=afresh)
 
     def create_topics(
         self,

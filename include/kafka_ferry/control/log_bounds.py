@@ -1,51 +1,54 @@
-"""Where logs start and end for a consumer of an isolation level (ListOffsets): a request to each leader."""
+"""Where logs start and end for a consumer of an isolation level (ListOffsets): two requests to each leader.
+
+Over the wire: librdkafka would ask the leader that any one broker names, which may lead no longer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from confluent_kafka import IsolationLevel
-from confluent_kafka import TopicPartition as ConfluentPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
-
-from kafka_ferry.batched import batched
-from kafka_ferry.config import IsolationLevelName
-from kafka_ferry.control.client_errors import as_ours
-from kafka_ferry.control.wire_admin import WireAdmin
+from kafka_ferry.config import Cluster, IsolationLevelName
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.cluster_state import LogBounds
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
-from kafka_ferry.retry import at_most
-from kafka_ferry.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from kafka_ferry.wire import connect
+from kafka_ferry.wire.connections.questions import ask_together
+from kafka_ferry.wire.error_codes import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION, fault
+from kafka_ferry.wire.partitions.by_leader import by_node
+from kafka_ferry.wire.partitions.list_offsets import (
+    EARLIEST,
+    LATEST,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    offsets_question,
+)
 
-_TIMEOUT_S: Final = 15.0
 # Limits a request to so many partitions, so that no answer gets too large.
 _AT_ONCE: Final = 5_000
-_ISOLATION: Final[dict[IsolationLevelName, IsolationLevel]] = {
-    "read_committed": IsolationLevel.READ_COMMITTED,
-    "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
+# An older leader may answer still, and not know what a newer one has written.
+_LEADING_S: Final = 1.0
+_LEVELS: Final[dict[IsolationLevelName, int]] = {
+    "read_committed": READ_COMMITTED,
+    "read_uncommitted": READ_UNCOMMITTED,
 }
 
 
-_Answers = Mapping[ConfluentPartition, Future[Any]]
-
-
 def read_log_bounds(
-    admin: AdminClient | WireAdmin,
-    alias: str,
+    cluster: Cluster,
     partitions: Sequence[TopicPartition],
     isolation: IsolationLevelName,
+    *,
+    afresh: bool = False,
 ) -> tuple[dict[TopicPartition, LogBounds], set[TopicPartition]]:
     """The starts and ends of logs, as far as leaders say them now.
 
     Args:
-        admin: a client of the cluster.
-        alias: the cluster's alias, for messages.
+        cluster: the cluster.
         partitions: the partitions to ask for.
         isolation: the consumer's isolation level, which the ends depend on.
+        afresh: whether leaders are looked up again that were looked up less than a second ago.
 
     Returns:
         The answers; and the partitions that do not exist. One that has no leader now is in neither.
@@ -53,49 +56,43 @@ def read_log_bounds(
     Raises:
         AccessDenied: without DESCRIBE on a topic.
         BrokerError: for any other error that does not pass by itself.
-        KafkaException: if no broker answers.
+        ClusterUnreachable: if a leader does not answer.
     """
-    level = _ISOLATION[isolation]
-    bounds: dict[TopicPartition, LogBounds] = {}
     unknown: set[TopicPartition] = set()
-    for some in batched(partitions, _AT_ONCE):
-        # Over a long link each answer counts: neither waits for the other's.
-        earliest = _ask(admin, some, OffsetSpec.earliest(), level)
-        latest = _ask(admin, some, OffsetSpec.latest(), level)
-        starts, ends = _offsets(alias, earliest, unknown), _offsets(alias, latest, unknown)
-        bounds.update({tp: LogBounds(starts[tp], ends[tp]) for tp in starts.keys() & ends.keys()})
-    return bounds, unknown
-
-
-def _ask(
-    admin: AdminClient | WireAdmin,
-    partitions: Sequence[TopicPartition],
-    spec: OffsetSpec,
-    level: IsolationLevel,
-) -> _Answers:
-    wanted = {ConfluentPartition(tp.topic, tp.partition): spec for tp in partitions}
-    answers: _Answers = admin.list_offsets(
-        wanted, isolation_level=level, request_timeout=at_most(_TIMEOUT_S)
-    )
-    return answers
-
-
-def _offsets(
-    alias: str, futures: _Answers, unknown: set[TopicPartition]
-) -> dict[TopicPartition, int]:
-    """The answers so far; ``unknown`` collects what does not exist."""
-    offsets = {}
-    for asked_of, future in futures.items():
-        tp = TopicPartition(asked_of.topic, asked_of.partition)
-        try:
-            with as_ours(alias, f"reading the ends of {tp}", Right.topic("READ", tp.topic)):
-                offset = int(future.result().offset)
-            # librdkafka says OFFSET_INVALID, without an error, where a broker went away before it answered.
-            if offset >= 0:
-                offsets[tp] = offset
-        except BrokerError as error:
-            if not error.transient:
-                raise
-            if error.code == UNKNOWN_TOPIC_OR_PARTITION:
+    with connect(cluster, "admin") as wire, wire.forgetting():
+        leaders = wire.recent_leaders(partitions, within_s=0 if afresh else _LEADING_S)
+        codes = {tp: it.error or LEADER_NOT_AVAILABLE for tp, it in leaders.items() if it.node < 0}
+        nodes = by_node({tp: it.node for tp, it in leaders.items() if it.node >= 0})
+        wire.open(nodes)
+        level = _LEVELS[isolation]
+        # Over a long link each answer counts: none waits for another one.
+        questions = {
+            (time, node, at): offsets_question(
+                wire, node, dict.fromkeys(led[at : at + _AT_ONCE], time), level
+            )
+            for time in (EARLIEST, LATEST)
+            for node, led in nodes.items()
+            for at in range(0, len(led), _AT_ONCE)
+        }
+        offsets: dict[int, dict[TopicPartition, int]] = {EARLIEST: {}, LATEST: {}}
+        for (time, _, _), answers in ask_together(questions).items():
+            for tp, answer in answers.items():
+                offsets[time][tp] = int(answer.offset)
+                if answer.error_code:
+                    codes[tp] = answer.error_code
+        for tp, code in codes.items():
+            error = fault(
+                code, f"Reading the ends of {tp} on {wire.alias}", Right.topic("READ", tp.topic)
+            )
+            if not (isinstance(error, BrokerError) and error.transient):
+                raise error
+            if code == UNKNOWN_TOPIC_OR_PARTITION:
                 unknown.add(tp)
-    return offsets
+        if codes:
+            # The caller asks again, maybe another broker.
+            wire.forget_routes()
+        starts, ends = offsets[EARLIEST], offsets[LATEST]
+    return (
+        {tp: LogBounds(start, ends[tp]) for tp, start in starts.items() if tp not in codes},
+        unknown,
+    )

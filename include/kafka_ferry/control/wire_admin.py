@@ -13,15 +13,13 @@ from contextlib import AbstractContextManager
 from types import SimpleNamespace
 from typing import Any, Final
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
-from confluent_kafka import TopicPartition as ConfluentPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
     AclOperation,
     ConfigResource,
     ConfigSource,
     NewPartitions,
     NewTopic,
-    OffsetSpec,
 )
 from kafka.protocol.admin import (
     CreatePartitionsRequest,
@@ -32,20 +30,12 @@ from kafka.protocol.admin import (
 )
 from kafka.protocol.metadata import MetadataRequest
 
-from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster, borrow
 from kafka_ferry.wire.any_broker import TooOld, ask
-from kafka_ferry.wire.error_codes import LEADER_NOT_AVAILABLE
 from kafka_ferry.wire.partition_leader import topic_id_text
-from kafka_ferry.wire.partitions.by_leader import ask_leaders
-from kafka_ferry.wire.partitions.list_offsets import EARLIEST, LATEST, offsets_question
 
 # Later versions no longer say what the principal may do on the cluster.
 _WITH_OPERATIONS: Final = 10
-_PARTITIONS_AT_ONCE: Final = 5_000
-# An older leader may answer still, and not know what a newer one has written.
-_LEADING_S: Final = 1.0
-_TIMES: Final = {OffsetSpec.earliest(): EARLIEST, OffsetSpec.latest(): LATEST}
 _NewTopic = CreateTopicsRequest.CreatableTopic
 _Replicas = _NewTopic.CreatableReplicaAssignment
 _NewConfig = _NewTopic.CreatableTopicConfig
@@ -240,36 +230,6 @@ class WireAdmin:
             DeleteTopicsRequest(topic_names=list(topics), timeout_ms=_ms(operation_timeout))
         )
         return _by_name(answer.responses)
-
-    def list_offsets(
-        self,
-        wanted: Mapping[ConfluentPartition, OffsetSpec],
-        *,
-        isolation_level: IsolationLevel,
-        request_timeout: float = 0,
-    ) -> _Futures:
-        """The starts or ends of logs; partitions without a leader have an error."""
-        partitions = {TopicPartition(it.topic, it.partition): it for it in wanted}
-        times = {tp: _TIMES[wanted[it]] for tp, it in partitions.items()}
-        with self._connect() as wire, wire.forgetting():
-            leaders = wire.recent_leaders(partitions, within_s=_LEADING_S)
-            answers = ask_leaders(
-                wire,
-                {tp: leader.node for tp, leader in leaders.items() if leader.node >= 0},
-                lambda node, some: offsets_question(
-                    wire, node, {tp: times[tp] for tp in some}, isolation_level.value
-                ),
-                _PARTITIONS_AT_ONCE,
-            )
-            found = {tp: it for part in answers for tp, it in part.items()}
-            if any(it.error_code for it in found.values()):
-                # The caller asks again, maybe another broker.
-                wire.forget_routes()
-        futures = {tp: _future(it.error_code, "", it) for tp, it in found.items()}
-        return {
-            partition: futures.get(tp) or _future(leaders[tp].error or LEADER_NOT_AVAILABLE)
-            for tp, partition in partitions.items()
-        }
 
     def _metadata(self, topics: Iterable[str] | None, *, operations: bool = False) -> Any:
         entries = topics and [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]

@@ -224,16 +224,23 @@ class WireCluster(BrokerConnections):
     def _ask_for_metadata(self, request: Callable[[], Any]) -> tuple[Any, tuple[str, int]]:
         """What a broker says of the cluster, and where that one is."""
         answer, peer = self._ask_some(lambda it: (it.call(request()), it.peer))
-        self._learn({broker.node_id: (broker.host, broker.port) for broker in answer.brokers})
+        self._learn_from(answer)
         return answer, peer
+
+    def _learn_from(self, metadata: Any) -> None:
+        self._learn({broker.node_id: (broker.host, broker.port) for broker in metadata.brokers})
 
     def _described(
         self, topics: Sequence[str]
     ) -> tuple[Any, dict[TopicPartition, PartitionLeader]]:
         """What a broker says of topics, and the leaders of their partitions, by others too."""
         request = partial(topics_request, topics)
-        answer, peer = self._ask_for_metadata(request)
-        return answer, _newest_leaders([answer, *self.ask_others(request, peer)])
+        if answers := self.ask_several(request):
+            self._learn_from(answers[0])
+        else:
+            answer, peer = self._ask_for_metadata(request)
+            answers = [answer, *self.ask_several(request, peer)]
+        return answers[0], _newest_leaders(answers)
 
 
 def _newest_leaders(answers: Iterable[Any]) -> dict[TopicPartition, PartitionLeader]:

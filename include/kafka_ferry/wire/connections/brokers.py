@@ -25,8 +25,8 @@ _PROBING_S: Final = 10.0
 _SEARCH_S: Final = 60.0
 _OPENED_AT_ONCE: Final = 16
 _PROBE_MS: Final = 2_000
-# Of the brokers that one broker names, so many others are asked whether it is right, and none that was silent lately.
-_OTHERS: Final = 2
+# So many brokers are asked who leads partitions, and none that was silent lately.
+_ASKED: Final = 3
 _LATELY_S: Final = 30.0
 # A second connection, for requests while the broker's first one has answers pending.
 _ASIDE: Final = -1
@@ -155,12 +155,15 @@ class BrokerConnections:
                 self._any_will_do = False
         return ask(self.any_connection())
 
-    def ask_others(self, request: Callable[[], Any], than: tuple[str, int]) -> list[Any]:
-        """The answers of a few other brokers to a request that any can answer; without those that give none soon.
+    def ask_several(
+        self, request: Callable[[], Any], than: tuple[str, int] | None = None
+    ) -> list[Any]:
+        """The answers of a few brokers to a request that any can answer, asked together; without those that give none.
 
         Args:
             request: as of ``ask_any``.
-            than: host and port of the broker that has answered it already.
+            than: host and port of a broker that has answered it already; None where none has. Then either as many are
+                asked as there should be, or none.
         """
         now = time.monotonic()
         nodes = [
@@ -170,8 +173,11 @@ class BrokerConnections:
             and address != than
             and now - self._silent_at.get(node, -math.inf) > _LATELY_S
         ]
-        # Those to which there is a connection cost a round trip, and all together no more than one.
-        nodes = sorted(nodes, key=lambda node: not self._is_open(node))[:_OTHERS]
+        if than is None and len(nodes) < _ASKED:
+            return []
+        # Those to which there is a connection take one round trip.
+        nodes.sort(key=lambda node: not self._is_open(node))
+        nodes = nodes[: _ASKED - (than is not None)]
         asked: list[Connection] = []
         answers: list[Any] = []
         self._any_will_do = True

@@ -27,7 +27,8 @@ NEWEST_SINCE: Final = 7
 EARLIEST_LOCAL: Final = -4
 """Stands for the first offset that is not in remote storage alone, in place of a time (KIP-405)."""
 _LOCAL_SINCE: Final = 8
-_READ_UNCOMMITTED: Final = 0
+READ_UNCOMMITTED: Final = 0
+"""The level for which a log ends at its high watermark."""
 READ_COMMITTED: Final = 1
 """The level for which a log ends at its last stable offset."""
 _Topic = ListOffsetsRequest.ListOffsetsTopic
@@ -38,7 +39,7 @@ def offsets_question(
     cluster: WireCluster,
     node: int,
     times: Mapping[TopicPartition, int],
-    isolation: int = _READ_UNCOMMITTED,
+    isolation: int = READ_UNCOMMITTED,
 ) -> Question[dict[TopicPartition, Any]]:
     """A question to a broker: an offset of each partition.
 
@@ -106,7 +107,7 @@ def log_offsets(
     cluster: WireCluster,
     nodes: Mapping[TopicPartition, int],
     wanted: Sequence[int],
-    isolation: int = _READ_UNCOMMITTED,
+    isolation: int = READ_UNCOMMITTED,
 ) -> dict[TopicPartition, list[int]]:
     """The start or end of each partition's log, or both, in one round trip.
 

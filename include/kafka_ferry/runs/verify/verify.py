@@ -219,9 +219,12 @@ def _read_due(
         recounted = replace(recounted, recounts=recounts)
         partitions = _partition_rows(run.flow, target, plan, due, recounted, before)
     compacted = {choice.topic for choice in plan.choices if choice.is_compacted}
-    witnessed = ask_source(run, due.ranges)
+    # Of a copy that was given up, or deleted, nothing is to be proved any more.
+    there = {key_of(row) for row in recounted.present}
+    kept = [entry for entry in due.ranges if entry.key in there]
+    witnessed = ask_source(run, kept)
     letters = look_up_letters(
-        run.flow, (range_ for range_ in due.ranges if range_.ledger_offset >= due.proved)
+        run.flow, (entry for entry in kept if entry.ledger_offset >= due.proved)
     )
     rows = [
         replace(

@@ -283,6 +283,13 @@ DEFECTS: Final = (
         "pass",
         "cut target,strand task,pause task",
     ),
+    Defect(
+        "one broker is believed who leads",
+        "wire/cluster.py",
+        "_newest_leaders(answers)",
+        "_newest_leaders(answers[:1])",
+        "isolate broker",
+    ),
 )
 
 

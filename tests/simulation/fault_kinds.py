@@ -149,6 +149,13 @@ def _freeze(injection: Injection) -> Any:
     raise Unanswered
 
 
+def _isolate(injection: Injection) -> None:
+    cluster, node = injection.cluster, injection.node
+    seconds = injection.random.choice((2.0, 30.0, 300.0))
+    cluster.isolate(node, seconds)
+    injection.note(f"{cluster.alias}-{node} is cut off from the others for {seconds} s")
+
+
 def _step_clock(injection: Injection) -> None:
     seconds = injection.random.choice((-3600, -5, 5, 3600, 90_000))
     injection.history.world.clock_off += seconds
@@ -350,6 +357,7 @@ FAULT_KINDS: Final[Mapping[str, FaultKind]] = {
     "lose leader": FaultKind(_lose_leader),
     "move coordinator": FaultKind(_move_coordinator, side="backup"),
     "freeze broker": FaultKind(_freeze),
+    "isolate broker": FaultKind(_isolate, side="primary"),
     "step clock": FaultKind(_step_clock),
     "cut source": FaultKind(_lose_end, side="primary", hurts=_AT_SOURCE),
     "cut fetched": FaultKind(_cut_fetched, frozenset({"Fetch"}), side="primary", hurts=_AT_SOURCE),

@@ -66,6 +66,7 @@ class SimCluster:
             name.
         moves: how often a coordinator has moved.
         cut_off: old coordinators that know of no other one yet, until when, and the offsets that they have.
+        isolated: brokers that hear nothing from the others, until when, and the logs that they led as they have them.
         answer_bytes: ``fetch.max.bytes``; 0 for all that is asked for.
         distance_s: how long a request takes at least.
         offset_bytes: ``max.message.bytes`` of the groups' topic.
@@ -86,6 +87,7 @@ class SimCluster:
         self.skipped_markers: list[TopicPartition] = []
         self.moves: Counter[str] = Counter()
         self.cut_off: dict[tuple[int, str], tuple[float, dict[str, Offsets] | None]] = {}
+        self.isolated: dict[int, tuple[float, dict[TopicPartition, Log]]] = {}
         self.longest_transaction_ms = 900_000
         self.answer_bytes, self.distance_s, self.offset_bytes = 0, 0.0, 1_048_576
         self._producers = 1000
@@ -156,8 +158,31 @@ class SimCluster:
         """Whether no broker leads the partition with a group's offsets."""
         return self.leaderless.get(TopicPartition(group, -1), 0.0) > self.world.now
 
+    def isolate(self, node: int, seconds: float) -> None:
+        """Cut a broker off from the others, but not from clients: it hears nothing of the leaders that they elect."""
+        led = {
+            tp: it for tp in self.partitions() if self.leader(tp) == node and (it := self.log(tp))
+        }
+        self.isolated[node] = (
+            self.world.now + seconds,
+            {tp: log.as_now() for tp, log in led.items()},
+        )
+        for tp in led:
+            self.move_leader(tp)
+
+    def is_away(self, node: int) -> bool:
+        """Whether a broker is none to the others: frozen, or cut off."""
+        return bool(self.frozen.get(node)) or self.isolated.get(node, (0.0,))[0] > self.world.now
+
+    def stale_log(self, node: int, tp: TopicPartition) -> Log | None:
+        """The log that a broker which is cut off believes to lead, as it has it."""
+        until, logs = self.isolated.get(node, (0.0, {}))
+        return logs.get(tp) if until > self.world.now else None
+
     def led(self, node: int, tp: TopicPartition) -> Log | int:
-        """The log, if that broker leads it; else Kafka's error code."""
+        """The log, if that broker leads it, or believes so; else Kafka's error code."""
+        if stale := self.stale_log(node, tp):
+            return stale
         log = self.log(tp)
         if log is None:
             return UNKNOWN_TOPIC

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -186,6 +186,17 @@ class Log:
             self.cut(lose_from)
         self.tried.clear()
         self.epoch += 1
+
+    def as_now(self) -> Log:
+        """A copy that stays as it is."""
+        return replace(
+            self,
+            stored=[*self.stored],
+            epochs=[*self.epochs],
+            aborted=[*self.aborted],
+            producers={of: replace(it, recent=[*it.recent]) for of, it in self.producers.items()},
+            tried={},
+        )
 
     def cut(self, at: int) -> None:
         """Lose the batches that end after ``at``, and what the log knew from them."""

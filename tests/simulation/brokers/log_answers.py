@@ -114,6 +114,8 @@ def produce(cluster: SimCluster, node: int, request: Any) -> Fields:
         log = cluster.led(node, tp)
         if isinstance(log, int):
             return {"error_code": log, "base_offset": -1}
+        if log is cluster.stale_log(node, tp):
+            return {"error_code": errors.NOT_ENOUGH_REPLICAS, "base_offset": -1}
         code, base = _append(cluster, log, tp, asked, request)
         return {"error_code": code, "base_offset": base, "log_start_offset": log.start}
 

@@ -56,7 +56,7 @@ def answer(cluster: SimCluster, node: int, request: Any) -> Any:
 def metadata(cluster: SimCluster, node: int, request: Any) -> Fields:
     asked = request.topics
     names = sorted(cluster.topics) if asked is None else [it.name for it in asked]
-    alive = [it for it in cluster.brokers if it == node or not cluster.frozen.get(it)]
+    alive = [it for it in cluster.brokers if it == node or not cluster.is_away(it)]
     fields: dict[str, Any] = {
         "brokers": [
             {"node_id": it, "host": cluster.brokers[it][0], "port": cluster.brokers[it][1]}
@@ -65,7 +65,7 @@ def metadata(cluster: SimCluster, node: int, request: Any) -> Fields:
         "cluster_id": cluster.id,
         "controller_id": min(alive),
         "topics": [
-            _offsets_topic(cluster, alive) if name == _OFFSETS else _described(cluster, name)
+            _offsets_topic(cluster, alive) if name == _OFFSETS else _described(cluster, node, name)
             for name in names
         ],
     }
@@ -88,19 +88,21 @@ def _offsets_topic(cluster: SimCluster, alive: Sequence[int]) -> Fields:
     return {"name": _OFFSETS, "partitions": partitions}
 
 
-def _described(cluster: SimCluster, name: str) -> Fields:
+def _described(cluster: SimCluster, node: int, name: str) -> Fields:
     topic = cluster.topics.get(name)
     if topic is None:
         return {"error_code": UNKNOWN_TOPIC, "name": name}
     partitions = []
     for number, log in enumerate(topic.logs):
-        leader = cluster.leader(TopicPartition(name, number))
+        tp = TopicPartition(name, number)
+        stale = cluster.stale_log(node, tp)
+        leader, epoch = (node, stale.epoch) if stale else (cluster.leader(tp), log.epoch)
         partitions.append(
             {
                 "error_code": errors.NONE if leader >= 0 else errors.LEADER_NOT_AVAILABLE,
                 "partition_index": number,
                 "leader_id": leader,
-                "leader_epoch": log.epoch,
+                "leader_epoch": epoch,
                 "replica_nodes": [*cluster.brokers],
                 "isr_nodes": [*cluster.brokers],
             }

@@ -239,7 +239,9 @@ class WireCluster(BrokerConnections):
             self._learn_from(answers[0])
         else:
             answer, peer = self._ask_for_metadata(request)
-            answers = [answer, *self.ask_several(request, peer)]
+            # The only one may have another name as a bootstrap server.
+            others = self.ask_several(request, peer) if len(answer.brokers) > 1 else ()
+            answers = [answer, *others]
         return answers[0], _newest_leaders(answers)
 
 

@@ -25,7 +25,8 @@ _PROBING_S: Final = 10.0
 _SEARCH_S: Final = 60.0
 _OPENED_AT_ONCE: Final = 16
 _PROBE_MS: Final = 2_000
-# So many brokers are asked who leads partitions, and none that was silent lately.
+# So many brokers are asked who leads partitions, at the least and at most, and none that was silent lately.
+_SEVERAL: Final = 2
 _ASKED: Final = 3
 _LATELY_S: Final = 30.0
 # A second connection, for requests while the broker's first one has answers pending.
@@ -162,8 +163,8 @@ class BrokerConnections:
 
         Args:
             request: as of ``ask_any``.
-            than: host and port of a broker that has answered it already; None where none has. Then either as many are
-                asked as there should be, or none.
+            than: host and port of a broker that has answered it already; None where none has. Then none is asked where
+                only one is known.
         """
         now = time.monotonic()
         nodes = [
@@ -173,7 +174,7 @@ class BrokerConnections:
             and address != than
             and now - self._silent_at.get(node, -math.inf) > _LATELY_S
         ]
-        if than is None and len(nodes) < _ASKED:
+        if than is None and len(nodes) < _SEVERAL:
             return []
         # Those to which there is a connection take one round trip.
         nodes.sort(key=lambda node: not self._is_open(node))

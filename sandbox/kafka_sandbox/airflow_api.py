@@ -356,7 +356,9 @@ class AirflowApi:
             self._client.headers["Authorization"] = f"Bearer {token['access_token']}"
         for pause in (0.2, 0.5, 1, 2, 4):
             answer = self._client.request(method, f"/api/v2{path}", json=body)
-            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+            # On a busy machine its database may be locked for longer than it waits.
+            is_locked = answer.is_server_error and "Database error" in answer.text
+            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE and not is_locked:
                 break
             time.sleep(pause)
         return answer

@@ -145,6 +145,14 @@ class OffsetMap:
             there = History.of(self._copied.set_back(diverged_at))
         return _count_inside(start, end, there.written.reverse(), (there.kept.reverse(),))
 
+    def count_strangers(self, start: int, end: int) -> int:
+        """How many *target* offsets of ``[start, end)`` are neither copies nor the markers after them."""
+        copies = self._there.written.reverse()
+        ranges, markers = self._copied, marker_offsets(self._copied)
+        if markers.size and ranges.batches[ranges.lengths > 0][-1] > 0:
+            markers[-1] = 1
+        return _count_outside(start, end, copies._replace(length=copies.length + markers))
+
     def count_records(self, start: int, end: int) -> int:
         """How many source offsets of ``[start, end)`` have a record on the target."""
         runs = self._forward_runs

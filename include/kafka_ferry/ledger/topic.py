@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from kafka_ferry.batches import Batch, BatchHeader, each_record, key_value_of, single_record
-from kafka_ferry.config import Cluster, Flow
+from kafka_ferry.config import Cluster, Flow, IsolationLevelName
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.ledger.record import (
@@ -22,7 +22,7 @@ from kafka_ferry.ledger.record import (
     ledger_topic,
 )
 from kafka_ferry.model import Topic
-from kafka_ferry.model.cluster_state import Mark
+from kafka_ferry.model.cluster_state import LogBounds, Mark
 from kafka_ferry.model.plan import Creation
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
@@ -260,9 +260,9 @@ def is_settled(cluster: Cluster, ledger: str) -> bool:
     """
     control = ClusterControl(cluster)
     topics = [Topic(name, topic_id, 1) for name, topic_id in control.topic_ids([ledger]).items()]
-    return control.log_bounds(topics, "read_committed") == control.log_bounds(
-        topics, "read_uncommitted"
-    )
+    shown = control.log_bounds(topics, "read_committed")
+    # Without a leader, nothing is known.
+    return len(shown) == len(topics) and shown == control.log_bounds(topics, "read_uncommitted")
 
 
 def wait_until_settled(cluster: Cluster, ledger: str, before: int | None = None) -> None:
@@ -279,15 +279,22 @@ def wait_until_settled(cluster: Cluster, ledger: str, before: int | None = None)
 
     Raises:
         HiddenLedger: if one is still open after a minute.
-        ClusterUnreachable: if no broker answers.
+        ClusterUnreachable: if no broker answers, or none leads the ledger's partition.
     """
     control = ClusterControl(cluster)
     topics = [Topic(name, topic_id, 1) for name, topic_id in control.topic_ids([ledger]).items()]
-    written = control.log_bounds(topics, "read_uncommitted")
-    wanted = {tp: bounds.end if before is None else before for tp, bounds in written.items()}
+
+    def bounds(isolation: IsolationLevelName) -> dict[TopicPartition, LogBounds]:
+        known = control.log_bounds(topics, isolation)
+        if len(known) < len(topics):
+            raise ClusterUnreachable(f"{ledger} on {cluster.alias} has no leader.")
+        return known
+
+    written = retry(lambda: bounds("read_uncommitted"))
+    wanted = {tp: it.end if before is None else before for tp, it in written.items()}
 
     def ask() -> None:
-        shown = control.log_bounds(topics, "read_committed")
+        shown = bounds("read_committed")
         if any(shown[tp].end < end for tp, end in wanted.items()):
             raise HiddenLedger(
                 f"An open transaction hides the newest records of {ledger}.",

@@ -383,3 +383,11 @@ def test_a_map_of_a_million_segments_answers_as_a_small_one_does() -> None:
     assert map_.reverse(1_000_998) == (1_999_998, "exact")
     answers = [map_.translate(offset) for offset in range(1, 2_000_000, 100)]
     assert all(answer and answer.kind == "gap" for answer in answers)
+
+
+def test_what_others_have_written_between_copies_is_neither_a_copy_nor_its_marker() -> None:
+    """Of ``kkkkkMkkkM``, and two records of another client after it."""
+    copied = OffsetMap.of([a_range(0, 5, [(0, 100, 5)]), a_range(5, 8, [(5, 106, 3)])])
+    counts = [copied.count_strangers(100, end) for end in (105, 110, 112)]
+    assert counts == [0, 0, 2]
+    assert copied.count_strangers(98, 110) == 2

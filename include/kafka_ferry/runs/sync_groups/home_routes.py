@@ -43,6 +43,7 @@ class HomeRoutes:
         refused: by topic on the source, why it or the topic that it is a copy of could not be described.
         diverged: by partition of the target's own topics, where its log parts from the one that was copied, -1 where
             that is unknown.
+        selected: the copies in which clients of the source write too: the flow copies these topics under one name.
     """
 
     names: Mapping[str, str]
@@ -52,16 +53,24 @@ class HomeRoutes:
     reason: str
     refused: Mapping[str, str] = field(default_factory=dict)
     diverged: Mapping[TopicPartition, int] = field(default_factory=dict)
+    selected: Collection[str] = ()
 
     @classmethod
     def of(
-        cls, flow: Flow, topics: Collection[str], last_seen: Logs | None, *, by_records: bool
+        cls,
+        flow: Flow,
+        topics: Collection[str],
+        selected: Collection[str],
+        last_seen: Logs | None,
+        *,
+        by_records: bool,
     ) -> HomeRoutes:
         """The routes of those of ``topics`` that came from the flow's target.
 
         Args:
             flow: the flow from the cluster that has the copies.
-            topics: topics of its source that it does not copy.
+            topics: topics of its source that it has not copied.
+            selected: the topics that it is to copy.
             last_seen: the source's logs as a run has seen them; the source is not asked then.
             by_records: as of ``OffsetRoutes.of``.
 
@@ -99,6 +108,7 @@ class HomeRoutes:
             reason,
             {copy: str(error) for copy, error in refused.items()},
             _divergence_offsets(flow, ledger, opposite_routes.values(), by_records=by_records),
+            selected,
         )
 
     def knows(self, topic: str) -> bool:
@@ -120,6 +130,8 @@ class HomeRoutes:
                 log = readable(committed, logs[0])
                 unread = max(committed.offset, log.start), log.end
                 lost = route.map.count_orphans(*unread, diverged_at=diverged_at)
+                if tp.topic in self.selected and logs[0]:
+                    lost += route.map.count_strangers(*unread)
                 move = replace(move, missing=move.missing + lost)
             if diverged_at is None or move.offset is None or move.offset <= diverged_at:
                 return move

@@ -106,7 +106,7 @@ class OffsetRoutes:
         target_ids = {name: topic.topic_id for name, topic in target_topics.items()}
         diverged = _diverged(flow, opposite, target_ids, by_records=by_records) if opposite else {}
         return cls(
-            HomeRoutes.of(flow, topics - remote.keys(), last_seen, by_records=by_records),
+            HomeRoutes.of(flow, topics - remote.keys(), selected, last_seen, by_records=by_records),
             selected,
             here.present,
             routes(

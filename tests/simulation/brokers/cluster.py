@@ -160,6 +160,9 @@ class SimCluster:
 
     def isolate(self, node: int, seconds: float) -> None:
         """Cut a broker off from the others, but not from clients: it hears nothing of the leaders that they elect."""
+        if any(map(self.is_away, self.brokers)):
+            # Of two, one has to be there.
+            return
         led = {
             tp: it for tp in self.partitions() if self.leader(tp) == node and (it := self.log(tp))
         }
@@ -191,8 +194,9 @@ class SimCluster:
     def move_leader(self, tp: TopicPartition, *, lose_from: int | None = None) -> None:
         """Let another broker lead a partition; unclean where it lacks the log from an offset on."""
         topic = self.topics[tp.topic]
-        others = [it for it in self.brokers if it != topic.leaders[tp.partition]]
-        topic.leaders[tp.partition] = self.random.choice(others)
+        leader, now = topic.leaders[tp.partition], self.world.now
+        fit = [it for it in self.brokers if self.isolated.get(it, (now,))[0] <= now]
+        topic.leaders[tp.partition] = self.random.choice([it for it in fit if it != leader] or fit)
         topic.logs[tp.partition].elect(lose_from=lose_from)
         if lose_from is None:
             topic.logs[tp.partition].index_as_follower()

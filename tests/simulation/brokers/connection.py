@@ -69,6 +69,7 @@ class SimConnection(Connection):
         settings: Mapping[str, Any],
         cluster: str = "",
         on_silence: Callable[[], None] | None = None,
+        **_: object,
     ) -> None:
         self._network = Network.here
         self._world = self._network.world

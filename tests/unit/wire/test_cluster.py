@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -19,12 +21,14 @@ from kafka_ferry.wire import WireCluster, borrow
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION
 from kafka_ferry.wire.connections import connection as connection_module
 from kafka_ferry.wire.connections.connection import Connection
+from kafka_ferry.wire.partition_leader import topics_request
 from kafka_ferry.wire.silent_brokers import silent_brokers
 
 from .scripted import HOST, KINDS, METADATA, ScriptedBroker, led, metadata, sample
 
 COORDINATOR = next(kind for kind in KINDS if kind.request is FindCoordinatorRequest)
 Starting = Callable[[], ScriptedBroker]
+TLS = {"security_protocol": "SSL", "ssl_context": ssl.create_default_context()}
 
 
 @pytest.fixture
@@ -219,13 +223,34 @@ def test_who_leads_is_said_by_one_broker_where_the_others_are_silent(
     is_over.set()
 
 
+@pytest.mark.parametrize("settings", [{}, {"socket_connection_setup_timeout_ms": 9_000}, TLS])
+def test_no_connection_is_waited_for_where_another_broker_will_do(
+    settings: Mapping[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A firewall drops what is sent to it, or a proxy takes it and passes nothing on."""
+    monkeypatch.setattr(connection_module, "SILENCE_S", 0.05)
+    with socket.create_server((HOST, 0), backlog=0) as silent, ExitStack() as waiting:
+        where = silent.getsockname()
+        # Beyond its backlog, it answers no one.
+        for _ in range(0 if settings is TLS else 3):
+            client = waiting.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(where)
+        with cluster_of(request_timeout_ms=9_000, **settings) as cluster:
+            for node in range(1, 4):
+                cluster.add_broker(node, *where)
+            began = time.monotonic()
+            assert cluster.ask_several(lambda: topics_request(["orders"])) == []
+            assert time.monotonic() - began < 2
+
+
 def test_however_many_silent_brokers_one_names_the_others_are_asked_for_seconds(
     start: Starting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hostile broker names a hundred thousand."""
     asked: list[int] = []
 
-    def mute(host: str, port: int, *_: object) -> None:
+    def mute(host: str, port: int, *_: object, **__: object) -> None:
         nonlocal now
         asked.append(port)
         now += 2

@@ -308,7 +308,8 @@ class BrokerConnections:
         settings = {**self._settings, **self._backoff.settings(broker)}
         try:
             heed = partial(self._heed_silence, broker)
-            made = Connection(*broker, settings, self.alias, heed)
+            hurried = self._any_will_do
+            made = Connection(*broker, settings, self.alias, heed, is_hurried=hurried)
         except ClusterUnreachable:
             self._backoff.note_failure(broker)
             self._silent_at[node] = time.monotonic()

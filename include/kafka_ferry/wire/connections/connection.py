@@ -68,6 +68,7 @@ class Connection:
         cluster: the cluster's alias, for messages.
         on_silence: called whenever the broker has sent nothing for ``SILENCE_S`` seconds; an error
             that it raises closes the connection.
+        is_hurried: whether to give up after as long where the connection does not come about, TLS included.
 
     Raises:
         ClusterUnreachable: if the broker cannot be reached, closes the connection or does not
@@ -82,6 +83,8 @@ class Connection:
         settings: Mapping[str, Any],
         cluster: str = "",
         on_silence: Callable[[], None] | None = None,
+        *,
+        is_hurried: bool = False,
     ) -> None:
         # A broker names the others, and a name may be as long as an answer.
         address = excerpt(f"{host}:{port}")
@@ -104,7 +107,7 @@ class Connection:
         self.round_trip_s = math.inf
         self._quiet_until = 0.0
         self._used_at = time.monotonic()
-        self._socket = self._connect(host, port)
+        self._socket = self._connect(host, port, is_hurried=is_hurried)
         try:
             self._agree_versions()
             if self._settings.get("security_protocol") in _AUTHENTICATED:
@@ -237,9 +240,11 @@ class Connection:
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
-    def _connect(self, host: str, port: int) -> socket.socket:
+    def _connect(self, host: str, port: int, *, is_hurried: bool) -> socket.socket:
+        self._waited_s = self._slice if is_hurried else self._timeout
         with self._as_unreachable():
-            plain = open_socket(host, port, self._settings, self._timeout)
+            limit = self._waited_s
+            plain = open_socket(host, port, self._settings, limit, is_hurried=is_hurried)
             made = secure(plain, host, self._settings)
             made.settimeout(self._slice)
             return made

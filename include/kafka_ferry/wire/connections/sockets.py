@@ -23,7 +23,14 @@ _LONGEST_BACKOFF_MS: Final = 1_000
 _SPREAD: Final = 0.2
 
 
-def open_socket(host: str, port: int, settings: Mapping[str, Any], timeout: float) -> socket.socket:
+def open_socket(
+    host: str,
+    port: int,
+    settings: Mapping[str, Any],
+    timeout: float,
+    *,
+    is_hurried: bool = False,
+) -> socket.socket:
     """A connected socket to the first of the host's addresses that answers.
 
     Args:
@@ -32,6 +39,7 @@ def open_socket(host: str, port: int, settings: Mapping[str, Any], timeout: floa
         settings: kafka-python's names: buffers, and ``socket_connection_setup_timeout_ms`` for each address.
         timeout: seconds for later reads and writes; where the settings have no setup timeout, each
             address gets these too, or Java's default if that is less.
+        is_hurried: whether no address gets more than these, whatever the settings have.
 
     Raises:
         OSError: no address answers; the error is the last one's.
@@ -42,7 +50,8 @@ def open_socket(host: str, port: int, settings: Mapping[str, Any], timeout: floa
         plain = socket.socket(family, kind, protocol)
         try:
             _tune(plain, settings)
-            plain.settimeout(min(timeout, _SETUP_S) if setup is None else setup / _SECOND_MS)
+            limit = min(timeout, _SETUP_S) if setup is None else setup / _SECOND_MS
+            plain.settimeout(min(timeout, limit) if is_hurried else limit)
             plain.connect(address)
             plain.settimeout(timeout)
             return plain

@@ -227,21 +227,27 @@ class WireCluster(BrokerConnections):
         self._learn_from(answer)
         return answer, peer
 
-    def _learn_from(self, metadata: Any) -> None:
-        self._learn({broker.node_id: (broker.host, broker.port) for broker in metadata.brokers})
+    def _learn_from(self, *answers: Any) -> None:
+        """Store where brokers are by the first answer, and by the others those of which it has not heard."""
+        self._learn(
+            {
+                broker.node_id: (broker.host, broker.port)
+                for answer in reversed(answers)
+                for broker in answer.brokers
+            }
+        )
 
     def _described(
         self, topics: Sequence[str]
     ) -> tuple[Any, dict[TopicPartition, PartitionLeader]]:
         """What a broker says of topics, and the leaders of their partitions, by others too."""
         request = partial(topics_request, topics)
-        if answers := self.ask_several(request):
-            self._learn_from(answers[0])
-        else:
+        if not (answers := self.ask_several(request)):
             answer, peer = self._ask_for_metadata(request)
             # The only one may have another name as a bootstrap server.
             others = self.ask_several(request, peer) if len(answer.brokers) > 1 else ()
             answers = [answer, *others]
+        self._learn_from(*answers)
         return answers[0], _newest_leaders(answers)
 
 

@@ -198,6 +198,21 @@ def test_a_broker_is_not_believed_who_leads_where_others_know_of_a_newer_leader(
         assert cluster.recent_leaders([tp])[tp].node == again.node
 
 
+def test_a_newer_leader_is_found_of_which_the_first_broker_has_not_heard(start: Starting) -> None:
+    brokers = {node: start() for node in range(1, 5)}
+    before = metadata({node: brokers[node] for node in (1, 2, 3)}, topics=[led("orders", 1, 4)])
+    since = metadata(brokers, topics=[led("orders", 4, 5)])
+    for node, broker in brokers.items():
+        broker.speak({METADATA: before if node == 1 else since})
+    tp = TopicPartition("orders", 0)
+    with cluster_of(brokers[1]) as cluster:
+        for _ in range(2):
+            assert cluster.connection(cluster.leaders([tp])[tp].node).peer == (
+                HOST,
+                brokers[4].port,
+            )
+
+
 def test_who_leads_is_said_by_one_broker_where_the_others_are_silent(
     start: Starting, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,10 @@ IDS: Final = range(2**31)
 _BEGIN_VALUES: Final = (b",", b"[", b"{")
 
 
+class AnswerTooLarge(ValueError):
+    """An answer has more than is taken of one; others may have less."""
+
+
 def limit_answers(client: Any, seconds: float) -> None:
     """Let an HTTP client give up answers that take too long as a whole, too much memory, or are packed.
 
@@ -46,9 +50,9 @@ def limit_answers(client: Any, seconds: float) -> None:
                 size += len(piece)
                 values += sum(map(piece.count, _BEGIN_VALUES))
                 if values > _MOST_VALUES:
-                    raise DecodingError(f"its answer has more than {_MOST_VALUES:,} values")
+                    raise AnswerTooLarge(f"its answer has more than {_MOST_VALUES:,} values")
                 if size > _MOST_MIB * 2**20:
-                    raise DecodingError(f"its answer has more than {_MOST_MIB} MiB")
+                    raise AnswerTooLarge(f"its answer has more than {_MOST_MIB} MiB")
                 if time.monotonic() - began > seconds + size / 2**16:
                     raise DecodingError(f"its answer has not ended after {seconds:g} s")
                 yield piece

@@ -26,6 +26,8 @@ IMPORT: Final = "IMPORT"
 _READ_ONLY: Final = ("READONLY", "READONLY_OVERRIDE")
 # Of references that refer to references: people write a few, a client that may register schemas thousands.
 _LONGEST_CHAIN: Final = 64
+# Of schemas that wait for what they refer to.
+_MOST_TEXT: Final = 64 * 1024 * 1024
 _NOT_MIRRORED: Final = ("", IMPORT, "FORWARD")
 
 
@@ -65,6 +67,7 @@ class SchemaMirror:
     _in_import_mode: set[str] = field(default_factory=set)
     _registered: Counter[str] = field(default_factory=Counter)
     _chain: int = 0
+    _waiting: int = 0
 
     @property
     def of_records(self) -> dict[int, MirroredSchema]:
@@ -137,13 +140,7 @@ class SchemaMirror:
         if not is_of_context(at.subject):
             self.digests[schema.id] = schema.digest
         wanted = self._target_schema(schema)
-        existing = self.target.find(wanted) if wanted else None
-        if existing is None and wanted and self.changes:
-            try:
-                self._register(wanted)
-                existing = self.target.find(wanted)
-            except RegistryRefused as error:
-                self.problems.append(str(error))
+        existing = self._found_or_made(wanted) if wanted else None
         if existing is None:
             self.missing.append(at)
             return None
@@ -158,15 +155,38 @@ class SchemaMirror:
         )
         return self.mirrored[at]
 
+    def _found_or_made(self, wanted: RegisteredSchema) -> RegisteredSchema | None:
+        """A schema as the target has it, None if it is missing there."""
+        try:
+            existing = self.target.find(wanted)
+            if existing or not self.changes:
+                return existing
+            self._register(wanted)
+            existing = self.target.find(wanted)
+        except RegistryRefused as error:
+            self.problems.append(str(error))
+            return None
+        if existing is None:
+            self.problems.append(
+                f"The target's registry has taken {wanted.at}, and does not have it."
+            )
+        return existing
+
     def _target_schema(self, schema: RegisteredSchema) -> RegisteredSchema | None:
         """A schema as it is to be on the target, None if something that it refers to is missing there."""
         references: list[tuple[str, SchemaVersion]] = []
+        size = len(schema.text)
+        if schema.references and self._waiting + size > _MOST_TEXT:
+            self.problems.append(
+                f"{schema.at} is not mirrored: it and what leads to it have more than {_MOST_TEXT:,} characters."
+            )
+            return None
         for name, at in schema.references:
-            self._chain += 1
+            self._chain, self._waiting = self._chain + 1, self._waiting + size
             try:
                 mirrored = self.at_target(at)
             finally:
-                self._chain -= 1
+                self._chain, self._waiting = self._chain - 1, self._waiting - size
             if mirrored is None:
                 if at in self._cut_off:
                     self._cut_off[schema.at] = self._chain

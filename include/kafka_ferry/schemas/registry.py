@@ -17,6 +17,7 @@ from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.printable import LOOKED_AT, excerpt
 from kafka_ferry.schemas.answers import (
     IDS,
+    AnswerTooLarge,
     id_of,
     limit_answers,
     list_of,
@@ -266,7 +267,7 @@ class _ConfluentRegistry:
     def _ask(self, doing: str, ask: Callable[[], _T]) -> _T:
         from confluent_kafka.schema_registry import SchemaRegistryError
         from confluent_kafka.schema_registry.error import OAuthTokenError
-        from httpx2 import HTTPError
+        from httpx2 import HTTPError, InvalidURL
 
         try:
             answer = ask()
@@ -279,6 +280,12 @@ class _ConfluentRegistry:
             raise ClusterUnreachable(
                 f"To {doing}, {self._name} was asked and does not answer: {self._masked(error)}.",
                 advice="Check schema.registry.url, and that the registry runs.",
+            ) from error
+        except (AnswerTooLarge, InvalidURL, UnicodeEncodeError) as error:
+            # A schema may be too large, and a name that a schema refers to none of an address: the others are not.
+            short = excerpt(doing, _LONGEST_SENTENCE)
+            raise RegistryRefused(
+                f"{self._name[0].upper()}{self._name[1:]} cannot be asked to {short}: {self._masked(error)}."
             ) from error
         except OAuthTokenError as error:
             message = self._masked(error)

@@ -10,6 +10,7 @@ from kafka_ferry.model.schemas import SchemaVersion, SubjectSetting
 from kafka_ferry.schemas.ids import MirroredSchema
 from kafka_ferry.schemas.mirror import SchemaMirror, still_mirrored
 from kafka_ferry.schemas.registered import RegisteredSchema
+from kafka_ferry.schemas.registry import RegistryRefused
 from kafka_ferry.schemas.subjects import SubjectNames
 from tests.support.servers.registries import MemoryRegistry
 
@@ -164,6 +165,50 @@ def test_what_the_target_refuses_is_told_and_stops_what_refers_to_it(
         "orders-value version 1",
         "orders-value version 2",
     ]
+
+
+def test_a_schema_that_the_target_does_not_look_for_is_told_and_stops_no_other(
+    source: MemoryRegistry,
+) -> None:
+    class Strict(MemoryRegistry):
+        def find(self, schema: RegisteredSchema) -> RegisteredSchema | None:
+            if schema.text == "one":
+                raise RegistryRefused("Invalid schema (422).")
+            return super().find(schema)
+
+    target = Strict()
+    for changes in (True, False):
+        found = mirrored(source, target, changes=changes)
+        assert found.problems == ["Invalid schema (422)."]
+    assert {*found.mirrored} == {CITY[1], SchemaVersion("orders-value", 2)}
+
+
+def test_what_the_target_takes_and_does_not_keep_is_told(source: MemoryRegistry) -> None:
+    class Forgetful(MemoryRegistry):
+        def register(self, schema: RegisteredSchema, *, with_id: bool) -> None:
+            if schema.text != "one":
+                super().register(schema, with_id=with_id)
+
+    found = mirrored(source, Forgetful())
+
+    assert found.problems == [
+        "The target's registry has taken p.orders-value version 1, and does not have it."
+    ]
+
+
+def test_schemas_that_wait_for_others_are_not_larger_than_memory(
+    source: MemoryRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafka_ferry.schemas.mirror._MOST_TEXT", 100)
+    source.add("large", "x" * 90, CITY)
+    source.add("a-value", "y" * 20, ("large", SchemaVersion("large", 1)))
+
+    found = mirrored(source, MemoryRegistry(), "a-value", "orders-value")
+
+    assert found.problems == [
+        "large version 1 is not mirrored: it and what leads to it have more than 100 characters."
+    ]
+    assert SchemaVersion("orders-value", 2) in found.mirrored
 
 
 def test_a_reference_that_is_deleted_on_the_source_is_told(source: MemoryRegistry) -> None:

@@ -421,7 +421,7 @@ def test_an_answer_that_has_no_end_is_given_up(how: str, why: str) -> None:
         cluster = a_cluster("primary", **named(url, timeout="1", **more))
         with (
             open_registry(cluster) as registry,
-            pytest.raises((ClusterUnreachable, AccessDenied), match=why),
+            pytest.raises((ClusterUnreachable, AccessDenied, RegistryRefused), match=why),
         ):
             began = time.monotonic()
             registry.subjects()
@@ -433,9 +433,21 @@ def test_an_answer_of_too_many_values_is_given_up(server: HttpRegistry) -> None:
     server.answers["GET /subjects"] = (200, b"[" + b'{"":0},' * 600_000 + b"0]")
     with (
         open_registry(a_cluster("primary", **named(server.url))) as registry,
-        pytest.raises(ClusterUnreachable, match="more than 1,000,000 values"),
+        pytest.raises(RegistryRefused, match="more than 1,000,000 values"),
     ):
         registry.subjects()
+
+
+@pytest.mark.parametrize("subject", ["x" * 70_000, "\ud800"], ids=["long", "half a character"])
+def test_a_name_that_no_address_holds_stops_only_what_has_it(
+    server: HttpRegistry, subject: str
+) -> None:
+    with (
+        open_registry(a_cluster("primary", **named(server.url))) as registry,
+        pytest.raises(RegistryRefused, match="cannot be asked to read") as raised,
+    ):
+        registry.schema(SchemaVersion(subject, 1))
+    assert len(str(raised.value)) < 4_500
 
 
 def test_no_schema_is_kept_that_was_read(server: HttpRegistry) -> None:

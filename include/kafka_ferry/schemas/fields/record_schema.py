@@ -18,6 +18,8 @@ TEXT: Final = "string"
 DEEPEST: Final = 8
 """How many names a path within a schema has at most."""
 _MOST_REFERENCES: Final = 200
+MOST_TEXT: Final = 16 * 1024 * 1024
+"""How many characters schemas have that are read together: in memory, one takes some ten times as much."""
 Names = tuple[str, ...]
 
 
@@ -97,20 +99,25 @@ def references_of(registry: SchemaRegistry, schema: RegisteredSchema) -> list[Re
     Raises:
         ClusterUnreachable, AccessDenied, RegistryRefused: as ``SchemaRegistry``.
     """
-    return list(_references(registry, schema, set()))
+    return list(_references(registry, schema, {}))
 
 
 def _references(
-    registry: SchemaRegistry, schema: RegisteredSchema, visited: set[tuple[str, SchemaVersion]]
+    registry: SchemaRegistry,
+    schema: RegisteredSchema,
+    visited: dict[tuple[str, SchemaVersion], int],
 ) -> Iterator[Reference]:
     for reference in schema.references:
         if reference in visited:
             continue
-        visited.add(reference)
+        visited[reference] = 0
         if len(visited) > _MOST_REFERENCES:
             raise NotReadable(f"it refers to more than {_MOST_REFERENCES} schemas")
         name, at = reference
         referred = registry.schema(at)
+        visited[reference] = len(referred.text)
+        if sum(visited.values()) > MOST_TEXT:
+            raise NotReadable(f"it refers to schemas of more than {MOST_TEXT:,} characters")
         yield from _references(registry, referred, visited)
         yield Reference(name, referred)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_ferry.errors import FerryError
 from kafka_ferry.schemas.fields.record_schema import (
+    MOST_TEXT,
     Names,
     NotReadable,
     RecordSchema,
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 _SIZES: Final = {0: 5, 1: 17}
 """How many bytes an id (magic byte 0) and a GUID (1) take, with the magic byte."""
 _NO_JSON: Final = b"\xff"
-# Of all schemas that a task reads: in memory, one takes some ten times as much.
-_MOST_TEXT: Final = 16 * 1024 * 1024
 
 
 class _Located(NamedTuple):
@@ -123,13 +122,16 @@ class RegistryRecords:
         if schema_id not in self._known:
             if self._unknown == MOST_UNKNOWN:
                 raise NotReadable(f"{MOST_UNKNOWN:,} schemas were looked for in vain by now")
-            if self._read > _MOST_TEXT:
-                raise NotReadable(f"schemas of {_MOST_TEXT:,} characters were read by now")
+            if self._read > MOST_TEXT:
+                raise NotReadable(f"schemas of {MOST_TEXT:,} characters were read by now")
+            # Only flows with such records load it.
+            from kafka_ferry.schemas.registry import RegistryRefused  # noqa: PLC0415
+
             try:
                 self._known[schema_id] = self._of_id(schema_id)
-            except NotReadable as error:
+            except (NotReadable, RegistryRefused) as error:
                 self._unknown += 1
-                self._known[schema_id] = error
+                self._known[schema_id] = NotReadable(str(error))
         known = self._known[schema_id]
         if isinstance(known, NotReadable):
             raise known

@@ -9,7 +9,7 @@ import pytest
 
 from kafka_ferry.config.options.transform import RegistryFormat
 from kafka_ferry.model.schemas import SchemaVersion
-from kafka_ferry.schemas.fields.record_schema import NotReadable
+from kafka_ferry.schemas.fields.record_schema import NotReadable, references_of
 from kafka_ferry.schemas.fields.records import RegistryRecords
 from kafka_ferry.schemas.translate import MOST_UNKNOWN
 from tests.support.servers.registries import MemoryRegistry
@@ -170,8 +170,29 @@ def test_a_producer_cannot_have_a_registry_asked_for_each_record(registry: Memor
 def test_a_task_reads_no_more_schemas_than_so_many_characters(
     registry: MemoryRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kafka_ferry.schemas.fields.records._MOST_TEXT", 50)
+    monkeypatch.setattr("kafka_ferry.schemas.fields.records.MOST_TEXT", 50)
     records = records_of(registry, "avro", "n")
     assert json.loads(records.as_json(of(2, b"\x0c"))) == {"n": 6}
     assert records.as_json(of(3, b"\x0c\x02a")) == b"\xff"
+    assert json.loads(records.as_json(of(2, b"\x0c"))) == {"n": 6}
+
+
+def test_a_schema_refers_to_no_more_than_so_many_characters(
+    registry: MemoryRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chain of some hundred large ones would be in memory at once."""
+    monkeypatch.setattr("kafka_ferry.schemas.fields.record_schema.MOST_TEXT", 100)
+    middle = registry.add("large", "x" * 60)
+    registry.add("chain", "y" * 60, ("large", middle.at))
+    schema = registry.add("root", "{}", ("chain", SchemaVersion("chain", 1)))
+    with pytest.raises(NotReadable, match="refers to schemas of more than 100 characters"):
+        references_of(registry, schema)
+
+
+def test_a_schema_that_the_registry_does_not_give_is_the_failure_of_its_records(
+    registry: MemoryRegistry,
+) -> None:
+    schema = registry.add("refers", "{}", ("gone", SchemaVersion("gone", 1)))
+    records = records_of(registry, "avro", "n")
+    assert records.as_json(of(schema.id, b"\x0c")) == b"\xff"
     assert json.loads(records.as_json(of(2, b"\x0c"))) == {"n": 6}

@@ -12,10 +12,13 @@ from kafka_ferry.config import Cluster, IsolationLevelName
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.cluster_state import LogBounds
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.model.rights import Right
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.connections.questions import ask_together
-from kafka_ferry.wire.error_codes import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION, fault
+from kafka_ferry.wire.error_codes import (
+    LEADER_NOT_AVAILABLE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    read_fault,
+)
 from kafka_ferry.wire.partitions.by_leader import by_node
 from kafka_ferry.wire.partitions.list_offsets import (
     EARLIEST,
@@ -81,9 +84,7 @@ def read_log_bounds(
                 if answer.error_code:
                     codes[tp] = answer.error_code
         for tp, code in codes.items():
-            error = fault(
-                code, f"Reading the ends of {tp} on {wire.alias}", Right.topic("READ", tp.topic)
-            )
+            error = read_fault(code, f"Reading the ends of {tp} on {wire.alias}", tp.topic)
             if not (isinstance(error, BrokerError) and error.transient):
                 raise error
             if code == UNKNOWN_TOPIC_OR_PARTITION:

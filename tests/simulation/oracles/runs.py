@@ -111,14 +111,14 @@ class Oracles(Workload):
                 return f"{source} has no position"
         return ""
 
-    def missing(self, source: TopicPartition) -> set[bytes | None]:
-        """The values of a partition that the flow has copied, by its position, and that the target lacks."""
+    def missing(self, source: TopicPartition, since: int) -> set[bytes | None]:
+        """The values from an offset on that the flow has copied, by its position, and that the target lacks."""
         target = TopicPartition(f"{self.prefix}{source.topic}", source.partition)
         log, there = self.source.log(source), self.target.log(target)
         position = self._positions().get(target)
         if not (log and there and position):
             return set()
-        copied = {value for offset, value in log.shown() if offset < position.offset}
+        copied = {value for offset, value in log.shown() if since <= offset < position.offset}
         return copied - {value for _, value in there.shown()}
 
     def blame(self, oracle: str, what: str) -> None:

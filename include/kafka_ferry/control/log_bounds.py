@@ -13,23 +13,19 @@ from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.cluster_state import LogBounds
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import connect
-from kafka_ferry.wire.connections.questions import ask_together
 from kafka_ferry.wire.error_codes import (
     LEADER_NOT_AVAILABLE,
     UNKNOWN_TOPIC_OR_PARTITION,
     read_fault,
 )
-from kafka_ferry.wire.partitions.by_leader import by_node
 from kafka_ferry.wire.partitions.list_offsets import (
     EARLIEST,
     LATEST,
     READ_COMMITTED,
     READ_UNCOMMITTED,
-    offsets_question,
+    ask_offsets,
 )
 
-# Limits a request to so many partitions, so that no answer gets too large.
-_AT_ONCE: Final = 5_000
 # An older leader may answer still, and not know what a newer one has written.
 _LEADING_S: Final = 1.0
 _LEVELS: Final[dict[IsolationLevelName, int]] = {
@@ -65,24 +61,10 @@ def read_log_bounds(
     with connect(cluster, "admin") as wire, wire.forgetting():
         leaders = wire.recent_leaders(partitions, within_s=0 if afresh else _LEADING_S)
         codes = {tp: it.error or LEADER_NOT_AVAILABLE for tp, it in leaders.items() if it.node < 0}
-        nodes = by_node({tp: it.node for tp, it in leaders.items() if it.node >= 0})
-        wire.open(nodes)
-        level = _LEVELS[isolation]
-        # Over a long link each answer counts: none waits for another one.
-        questions = {
-            (time, node, at): offsets_question(
-                wire, node, dict.fromkeys(led[at : at + _AT_ONCE], time), level
-            )
-            for time in (EARLIEST, LATEST)
-            for node, led in nodes.items()
-            for at in range(0, len(led), _AT_ONCE)
-        }
-        offsets: dict[int, dict[TopicPartition, int]] = {EARLIEST: {}, LATEST: {}}
-        for (time, _, _), answers in ask_together(questions).items():
-            for tp, answer in answers.items():
-                offsets[time][tp] = int(answer.offset)
-                if answer.error_code:
-                    codes[tp] = answer.error_code
+        nodes = {tp: it.node for tp, it in leaders.items() if it.node >= 0}
+        answers = ask_offsets(wire, nodes, (EARLIEST, LATEST), _LEVELS[isolation])
+        for some in answers.values():
+            codes |= {tp: it.error_code for tp, it in some.items() if it.error_code}
         for tp, code in codes.items():
             error = read_fault(code, f"Reading the ends of {tp} on {wire.alias}", tp.topic)
             if not (isinstance(error, BrokerError) and error.transient):
@@ -92,8 +74,9 @@ def read_log_bounds(
         if codes:
             # The caller asks again, maybe another broker.
             wire.forget_routes()
-        starts, ends = offsets[EARLIEST], offsets[LATEST]
-    return (
-        {tp: LogBounds(start, ends[tp]) for tp, start in starts.items() if tp not in codes},
-        unknown,
-    )
+        bounds = {
+            tp: LogBounds(int(start.offset), int(answers[LATEST][tp].offset))
+            for tp, start in answers[EARLIEST].items()
+            if tp not in codes
+        }
+    return bounds, unknown

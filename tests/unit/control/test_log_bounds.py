@@ -19,6 +19,7 @@ from kafka_ferry.wire.error_codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from kafka_ferry.wire.partition_leader import PartitionLeader
+from kafka_ferry.wire.partitions import list_offsets
 from kafka_ferry.wire.partitions.list_offsets import LATEST
 
 FIRST, SECOND, GONE, MOVING = (TopicPartition("t", number) for number in range(4))
@@ -65,9 +66,9 @@ class Answering:
 def read(monkeypatch: pytest.MonkeyPatch) -> Any:
     def read(wire: Answering) -> Any:
         monkeypatch.setattr(log_bounds, "connect", lambda *_: nullcontext(wire))
-        monkeypatch.setattr(log_bounds, "offsets_question", lambda *asked: asked[2])
+        monkeypatch.setattr(list_offsets, "offsets_question", lambda *asked: asked[2])
         monkeypatch.setattr(
-            log_bounds,
+            list_offsets,
             "ask_together",
             lambda asked: {key: wire.answer(times) for key, times in asked.items()},
         )

@@ -123,9 +123,8 @@ class BrokerConnections:
         for node in self._candidates():
             if failures and time.monotonic() > until:
                 break
-            usual = self._connections.get((node, 0))
             try:
-                return self._connection(node, _ASIDE if usual and not usual.closed else 0)
+                return self._beside(node)
             except ClusterUnreachable as error:
                 failures.append(error)
         raise ClusterUnreachable(

@@ -31,6 +31,8 @@ READ_UNCOMMITTED: Final = 0
 """The level for which a log ends at its high watermark."""
 READ_COMMITTED: Final = 1
 """The level for which a log ends at its last stable offset."""
+# Limits a request to so many partitions, so that no answer gets too large.
+_AT_ONCE: Final = 5_000
 _Topic = ListOffsetsRequest.ListOffsetsTopic
 _Partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
 
@@ -124,22 +126,41 @@ def log_offsets(
         BrokerError: transient while a leader does not know.
         ClusterUnreachable: if a broker does not answer, or not for every partition.
     """
-    by_leader = by_node(nodes)
-    cluster.open(by_leader)
-    questions = {
-        (node, which): offsets_question(cluster, node, dict.fromkeys(partitions, which), isolation)
-        for node, partitions in by_leader.items()
-        for which in wanted
-    }
+    answers_by_time = ask_offsets(cluster, nodes, wanted, isolation)
     offsets: dict[TopicPartition, list[int]] = {tp: [] for tp in nodes}
-    for (_, which), answers in ask_together(questions).items():
-        for tp, answer in answers.items():
+    for which in wanted:
+        for tp, answer in answers_by_time[which].items():
             if answer.error_code:
                 bound = "end" if which == LATEST else "start"
                 doing = f"Reading the {bound} of {tp} on {cluster.alias}"
                 raise read_fault(answer.error_code, doing, tp.topic)
             offsets[tp].append(int(answer.offset))
     return offsets
+
+
+def ask_offsets(
+    cluster: WireCluster, nodes: Mapping[TopicPartition, int], wanted: Sequence[int], isolation: int
+) -> dict[int, dict[TopicPartition, Any]]:
+    """As ``log_offsets``, with what leaders answer of each partition, errors too, by what was asked for.
+
+    Raises:
+        ClusterUnreachable: if a broker does not answer, or not for every partition.
+    """
+    by_leader = by_node(nodes)
+    cluster.open(by_leader)
+    # Over a long link each answer counts: none waits for another one.
+    questions = {
+        (which, node, at): offsets_question(
+            cluster, node, dict.fromkeys(led[at : at + _AT_ONCE], which), isolation
+        )
+        for which in wanted
+        for node, led in by_leader.items()
+        for at in range(0, len(led), _AT_ONCE)
+    }
+    answers: dict[int, dict[TopicPartition, Any]] = {which: {} for which in wanted}
+    for (which, _, _), some in ask_together(questions).items():
+        answers[which] |= some
+    return answers
 
 
 def local_starts(

@@ -180,7 +180,7 @@ class Case:
             "on.foreign.records": "adopt",
             "offsets": "translated",
         }
-        # Clients write to the target all the time, and nobody writes the marker of one again.
+        # Clients write to the target all the time, and no run writes the marker of one again.
         faults = [it for it in self.faults if it.kind not in ("write foreign", "lose marker")]
         faults = tuple(it._replace(is_back=rng.random() < 0.5) for it in faults)
         asks = rng.random() < 0.3

@@ -256,7 +256,7 @@ def _cut_internal(injection: Injection) -> None:
         target.groups.go_back(moment)
     goes_on = any(not task.done for task in history.spark.late)
     history.is_cut_unseen |= goes_on or history.world.now > history.began + _LOOK_S
-    injection.note(f"unclean election: {which} cut back to what was there at {moment:.3f}")
+    injection.note(f"unclean election: {which} truncated to what was there at {moment:.3f}")
 
 
 def _lose_group(injection: Injection) -> None:

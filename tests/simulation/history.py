@@ -191,7 +191,7 @@ class History(Oracles):
                 shutil.copytree(state, self._folder / f"copy-{number}")
 
     def _lose_marker(self, rng: random.Random) -> None:
-        """Lose the marker of a committed transaction alone, while nobody writes: any run can write it again."""
+        """Lose the marker of a committed transaction alone, while no run goes on: any run can write it again."""
         logs = {target: log for _, target in self.pairs() if (log := self.target.log(target))}
         ends = {tp: log.stored[-1] for tp, log in logs.items() if log.stored}
         marked = [

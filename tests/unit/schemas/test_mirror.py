@@ -273,7 +273,7 @@ def test_what_was_stored_counts_as_far_as_both_registries_still_have_it() -> Non
 
 
 def test_what_was_stored_makes_one_schema_of_two_only_where_the_registries_do() -> None:
-    """Whoever writes in the state folder knows what both registries have, and may pair it as he likes."""
+    """A client that writes in the state folder knows what both registries have, and may pair it as it likes."""
     source, target = MemoryRegistry(first_id=100), MemoryRegistry()
     here, there, other = source.add("x", "one"), target.add("a", "one"), target.add("a", "two")
     known = paired(here, there)
@@ -324,7 +324,7 @@ def paired(here: RegisteredSchema, there: RegisteredSchema) -> MirroredSchema:
 def test_a_long_row_of_references_stops_at_some_and_stops_nothing_else(
     source: MemoryRegistry,
 ) -> None:
-    """Whoever may register schemas on the source could otherwise stop the whole flow."""
+    """A client that may register schemas on the source could otherwise stop the whole flow."""
     source.add("chain", "0")
     for number in range(1, 1_000):
         source.add("chain", str(number), ("before", SchemaVersion("chain", number)))
@@ -356,7 +356,7 @@ def test_a_schema_at_the_end_of_a_long_row_is_mirrored_where_it_is_near(
 
 
 def test_a_schema_of_another_context_gives_records_no_ids(source: MemoryRegistry) -> None:
-    """Each context has ids of its own, and whoever may register schemas refers to any of them."""
+    """Each context has ids of its own, and a client that may register schemas refers to any of them."""
     context = MemoryRegistry(first_id=101)
     other = context.add(":.mine:other", "other")
     source.put(other)

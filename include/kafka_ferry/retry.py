@@ -92,7 +92,7 @@ def retry_for(
     Args:
         seconds: how long.
         spent: whether calls before have failed for that long already.
-        is_waited_for: whether a person waits for the calls: see ``heeded_s``.
+        is_waited_for: whether a person waits for the calls: see ``silence_s``.
     """
     outer = _shared.get()
     is_waited_for |= outer is not None and outer.is_waited_for
@@ -105,7 +105,7 @@ def retry_for(
 
 
 @contextmanager
-def failing_since(began: float | None) -> Iterator[None]:
+def limit_since(began: float | None) -> Iterator[None]:
     """Let the calls in the body have what is left of their shared time since something began to fail.
 
     Args:
@@ -130,7 +130,7 @@ def at_most(seconds: float) -> float:
     return min(seconds, max(shared.left_s, _LEAST_S))
 
 
-def heeded_s(seconds: float) -> float:
+def silence_s(seconds: float) -> float:
     """How long to be silent where a broker asks for ``seconds``: so long, and while a person waits, as ``at_most``."""
     shared = _shared.get()
     return at_most(seconds) if shared and shared.is_waited_for else seconds
@@ -219,11 +219,11 @@ def _tell_once() -> Callable[[RetryCallState], None]:
     return tell
 
 
-def retried(function: Callable[_P, _T]) -> Callable[_P, _T]:
+def retry_calls(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """Retry every call of ``function``, which must be safe to repeat."""
 
     @wraps(function)
-    def tried_again(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         return retry(lambda: function(*args, **kwargs))
 
-    return tried_again
+    return call

@@ -6,13 +6,13 @@ from kafka_ferry.errors import AccessDenied, ClusterUnreachable, Fenced, FerryEr
 from kafka_ferry.retry import (
     at_most,
     back_off_s,
-    failing_since,
-    heeded_s,
     is_over,
-    retried,
+    limit_since,
     retry,
+    retry_calls,
     retry_each,
     retry_for,
+    silence_s,
 )
 
 AWAY = ClusterUnreachable("The cluster is away.")
@@ -109,7 +109,7 @@ def test_the_first_tries_come_quickly(slept: list[float]) -> None:
 def test_a_retried_function_takes_and_gives_what_it_did() -> None:
     tries = []
 
-    @retried
+    @retry_calls
     def add(one: int, *, other: int) -> int:
         """Adds."""
         tries.append((one, other))
@@ -123,7 +123,7 @@ def test_a_retried_function_takes_and_gives_what_it_did() -> None:
 
 
 def test_every_call_of_a_retried_function_has_its_own_minute(slept: list[float]) -> None:
-    @retried
+    @retry_calls
     def away() -> None:
         raise AWAY
 
@@ -171,12 +171,12 @@ def test_a_part_of_what_fails_has_what_is_left_even_if_some_of_it_succeeds(
     def away() -> None:
         raise AWAY
 
-    with retry_for(10), failing_since(1_000 - 7):
+    with retry_for(10), limit_since(1_000 - 7):
         assert retry(Call(AWAY)) == "answer"
         with pytest.raises(ClusterUnreachable):
             retry(away)
     assert 1 < sum(slept) < 5
-    with retry_for(10), failing_since(None):
+    with retry_for(10), limit_since(None):
         assert at_most(15) == 10
 
 
@@ -255,14 +255,14 @@ def test_pauses_double_up_to_the_longest(failures: int, pause: float) -> None:
 
 
 def test_only_while_a_person_waits_a_broker_is_not_heeded_for_longer_than_a_call_may_take() -> None:
-    assert heeded_s(600) == 600
+    assert silence_s(600) == 600
     with retry_for(15):
-        assert heeded_s(600) == 600
+        assert silence_s(600) == 600
     with retry_for(15, is_waited_for=True):
-        assert (heeded_s(600), heeded_s(3)) == (15, 3)
+        assert (silence_s(600), silence_s(3)) == (15, 3)
         # Whatever time a part of it has of its own.
         with retry_for(10):
-            assert heeded_s(600) == 10
-        with failing_since(995):
-            assert heeded_s(600) == 10
-    assert heeded_s(600) == 600
+            assert silence_s(600) == 10
+        with limit_since(995):
+            assert silence_s(600) == 10
+    assert silence_s(600) == 600

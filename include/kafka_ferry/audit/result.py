@@ -231,7 +231,7 @@ class AuditReport(AsJson):
                 f"them, as the ledger of {self.source}->{self.target} says: order between these and other runs was "
                 "never promised."
             )
-        yield from self._skipped()
+        yield from self._skip_lines()
 
     def _of_sample(self) -> Iterator[str]:
         if self.terms.one_in == 1:
@@ -244,7 +244,7 @@ class AuditReport(AsJson):
             "that is made up for by a duplicate, is not found."
         )
 
-    def _skipped(self) -> Iterator[str]:
+    def _skip_lines(self) -> Iterator[str]:
         counts = [part.counts for part in self.partitions]
         sums = {
             "records of the target were not compared: the source's retention has deleted their records, "

@@ -33,7 +33,7 @@ def store_hosts(location: str) -> list[str]:
     Args:
         location: a path, or a URI as Arrow reads it.
     """
-    return [] if _scheme(location) in _WITHOUT_LOGIN else sorted({*_named(location)})
+    return [] if _scheme(location) in _WITHOUT_LOGIN else sorted({*_hosts(location)})
 
 
 def store_options(location: str) -> list[str]:
@@ -56,7 +56,7 @@ def _options(location: str) -> list[tuple[str, str]]:
     return parse_qsl(location.partition("?")[2].replace("#", "&"), keep_blank_values=True)
 
 
-def _named(location: str) -> Iterator[str]:
+def _hosts(location: str) -> Iterator[str]:
     for name, value in _options(location):
         if name in _ADDRESSES:
             yield _host(value)

@@ -14,7 +14,7 @@ from typing import Any, Self
 from kafka_ferry.config import Cluster
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.changes import Acl, Entity, QuotaChange, Quotas, UserChange, Users
-from kafka_ferry.retry import retried, retry
+from kafka_ferry.retry import retry, retry_calls
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.access.acls import create_acls, delete_acls, describe_acls
 from kafka_ferry.wire.access.quotas import alter_quotas, describe_quotas
@@ -60,7 +60,7 @@ class AccessControl:
         listed = list(acls)
         return retry(lambda: delete_acls(self._wire, listed))
 
-    @retried
+    @retry_calls
     def see_acls(self, granted: AbstractSet[Acl], gone: AbstractSet[Acl]) -> None:
         """Wait until the cluster shows what was changed: brokers learn of it a moment later."""
         shown = describe_acls(self._wire) if granted or gone else granted
@@ -79,7 +79,7 @@ class AccessControl:
         listed = list(changes)
         return retry(lambda: alter_quotas(self._wire, listed)) if listed else {}
 
-    @retried
+    @retry_calls
     def see_quotas(self, values: Mapping[tuple[Entity, str], float | None]) -> None:
         """Wait until the cluster shows what was changed."""
         shown = describe_quotas(self._wire) if values else {}
@@ -108,7 +108,7 @@ class AccessControl:
                 errors[change] = error
         return errors
 
-    @retried
+    @retry_calls
     def see_users(self, created: Sequence[UserChange], gone: Sequence[UserChange]) -> None:
         """Wait until the cluster shows the created and deleted users."""
         shown = describe_users(self._wire) if created or gone else {}

@@ -28,7 +28,7 @@ from kafka_ferry.model.cluster_state import LogBounds, Topic
 from kafka_ferry.model.plan import Creation, Growth
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right, how_to_grant
-from kafka_ferry.retry import at_most, retried
+from kafka_ferry.retry import at_most, retry_calls
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.groups.groups import list_groups
 
@@ -69,7 +69,7 @@ class ClusterControl:
     def _admin(self) -> AdminClient | WireAdmin:
         return admin_client(self._cluster, self._config)
 
-    @retried
+    @retry_calls
     def cluster_id(self) -> str:
         """The cluster's id, which two aliases of one cluster share."""
         with self._errors("reading the cluster's id"):
@@ -83,14 +83,14 @@ class ClusterControl:
         """How many brokers the cluster has now."""
         return len(self.racks())
 
-    @retried
+    @retry_calls
     def racks(self) -> dict[int, str]:
         """The rack of each broker that is alive, "" for one without (``broker.rack``)."""
         with self._errors("listing brokers"):
             cluster = self._admin.describe_cluster(request_timeout=at_most(_TIMEOUT_S)).result()
         return racks_of(cluster.nodes)
 
-    @retried
+    @retry_calls
     def topic_names(self) -> list[str]:
         """All topics that the principal may see."""
         with self._errors("listing topics"):
@@ -102,7 +102,7 @@ class ClusterControl:
         _raise_first(refused)
         return topics
 
-    @retried
+    @retry_calls
     def readable_topics(
         self, names: Iterable[str], *, partitions_max: float = math.inf
     ) -> tuple[dict[str, Topic], dict[str, FerryError]]:
@@ -132,7 +132,7 @@ class ClusterControl:
                 break
         return topics, refused
 
-    @retried
+    @retry_calls
     def topic_ids(
         self, names: Iterable[str], *, wait_for: Container[str] = (), only_visible: bool = False
     ) -> dict[str, str]:
@@ -184,7 +184,7 @@ class ClusterControl:
             pause = min(2 * pause, _LONGEST_PAUSE_S)
         return bounds
 
-    @retried
+    @retry_calls
     def _log_bounds(
         self,
         partitions: list[TopicPartition],
@@ -272,7 +272,7 @@ class ClusterControl:
 
         return ask_in_portions({name: len(changes[name]) for name in sorted(changes)}, alter)
 
-    @retried
+    @retry_calls
     def unknown(self, names: Iterable[str]) -> set[str]:
         """The topics of ``names`` that the cluster says it does not have.
 
@@ -289,7 +289,7 @@ class ClusterControl:
                     raise error
         return unknown
 
-    @retried
+    @retry_calls
     def all_group_names(self) -> list[str]:
         """The names of all consumer groups.
 
@@ -308,7 +308,7 @@ class ClusterControl:
             )
         return self.group_names()
 
-    @retried
+    @retry_calls
     def group_names(self) -> list[str]:
         """The names of the consumer groups that the principal may see.
 
@@ -340,7 +340,7 @@ class ClusterControl:
         self._await_deletion({name: id_ for name, id_ in topic_ids.items() if name not in errors})
         return errors
 
-    @retried
+    @retry_calls
     def _await_deletion(self, topic_ids: Mapping[str, str]) -> None:
         """Brokers learn of a deletion a moment later."""
         left = dict(topic_ids.items() & self.topic_ids(topic_ids).items())

@@ -11,7 +11,7 @@ from kafka_ferry.control.topic_records import TopicRecords
 from kafka_ferry.control.wire_records import WireRecord
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.plan import Creation
-from kafka_ferry.retry import retried
+from kafka_ferry.retry import retry_calls
 
 _COMPACTED: Final = {"cleanup.policy": "compact"}
 # A few packed kilobytes may have any number of keys and values.
@@ -53,7 +53,7 @@ class StoredRecord(NamedTuple):
         return _OVERHEAD + len(self.key) + len(self.value or b"")
 
 
-@retried
+@retry_calls
 def newest_values(cluster: Cluster, topic: str) -> dict[bytes, bytes]:
     """The newest value of each key in a topic with one partition; keys with tombstones have none.
 
@@ -66,7 +66,7 @@ def newest_values(cluster: Cluster, topic: str) -> dict[bytes, bytes]:
     return {it.key: it.value for it in newest if it.value is not None}
 
 
-@retried
+@retry_calls
 def newest_records(cluster: Cluster, topic: str, partitions: int) -> tuple[list[StoredRecord], int]:
     """The newest record of each key, and the sum of all partitions' end offsets.
 

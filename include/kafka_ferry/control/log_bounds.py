@@ -58,7 +58,7 @@ def read_log_bounds(
         ClusterUnreachable: if a leader does not answer.
     """
     unknown: set[TopicPartition] = set()
-    with connect(cluster, "admin") as wire, wire.forgetting():
+    with connect(cluster, "admin") as wire, wire.forget_on_error():
         leaders = wire.recent_leaders(partitions, within_s=0 if afresh else _LEADING_S)
         codes = {tp: it.error or LEADER_NOT_AVAILABLE for tp, it in leaders.items() if it.node < 0}
         nodes = {tp: it.node for tp, it in leaders.items() if it.node >= 0}

@@ -142,7 +142,7 @@ def append(cluster: Cluster, topic: str, records: Sequence[NewRecord]) -> None:
 
 
 def _write(wire: WireCluster, partition: TopicPartition, batch: bytes) -> None:
-    with wire.forgetting():
+    with wire.forget_on_error():
         leader = leader_of(wire, partition, recent=True, operation="WRITE")
         if code := produce(wire, leader, partition, batch).error_code:
             doing = f"{wire.alias}, while writing to {partition.topic}"

@@ -32,7 +32,7 @@ from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.model.waits import NO_WAITS, Waits
-from kafka_ferry.retry import RETRY_S, back_off_s, failing_since, is_over
+from kafka_ferry.retry import RETRY_S, back_off_s, is_over, limit_since
 
 log = logging.getLogger(__name__)
 
@@ -251,7 +251,7 @@ class _Copy:
         self.uncommitted_since = None
         for ages in self.ages.values():
             ages.void()
-        with self._count_wait(_TARGET), failing_since(self.outage.since):
+        with self._count_wait(_TARGET), limit_since(self.outage.since):
             positions = self.writer.take_over(pending)
         self.hidden -= {range_.source for range_ in pending}
         starts = {}

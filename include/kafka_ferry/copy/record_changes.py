@@ -97,7 +97,7 @@ class ChangedRanges:
             )
         elif self._rules:
             # Nothing is read of an empty range, unless its position was set back since: never without the rule.
-            refused = dict.fromkeys(self._rules, _unevaluated)
+            refused = dict.fromkeys(self._rules, _pass_through)
             reader = ChangedReader(
                 reader, refused, limits_by_topic, "fail", WHAT_FAILS, _HOW_TO_PLAN_AGAIN
             )
@@ -123,7 +123,9 @@ class ChangedRanges:
         self._formats.close()
 
 
-def _unevaluated(converted: ConvertedBatch, _: TopicPartition, __: TopicLimits) -> TransformedBatch:
+def _pass_through(
+    converted: ConvertedBatch, _: TopicPartition, __: TopicLimits
+) -> TransformedBatch:
     why = "the run was planned without it, since the position on the target was further ahead then"
     return TransformedBatch((converted,), {converted.start: why})
 

@@ -220,10 +220,10 @@ def _decide(
             f"MirrorMaker 2 had committed {last.target} on the target, as if that were {last.source} on the source; "
             f"by the records, {move.committed.offset} is {move.offset}."
         )
-    return _going_back(move.offset, move.committed.offset, existing.offset, last, follow)
+    return _decide_on_return(move.offset, move.committed.offset, existing.offset, last, follow)
 
 
-def _going_back(
+def _decide_on_return(
     offset: int, committed: int, current: int, last: SyncedOffset | None, follow: bool
 ) -> tuple[Action, str]:
     if last is None or last.source < 0 or current > last.target:

@@ -165,7 +165,7 @@ class AcceptedRange(LedgerModel):
             raise ValueError("intervals that do not ascend")
         return spans
 
-    def missing_from(self, log_start: int) -> int:
+    def missing_count(self, log_start: int) -> int:
         """How many of its records were missing at *target* offsets from ``log_start`` on."""
         return sum(max(0, end - max(start, log_start)) for start, end in self.missing)
 

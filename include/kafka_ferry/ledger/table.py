@@ -221,7 +221,7 @@ class LedgerTable(Projection):
         rows = self.read(self._own("ownership"), ["run", "remote_topic_id"]).to_pylist()
         return frozenset(row["remote_topic_id"] for row in rows if row["run"] == rows[0]["run"])
 
-    def created_since(self, ledger_offset: int, *, but_by: str = "") -> frozenset[str]:
+    def topics_created_since(self, ledger_offset: int, *, but_by: str = "") -> frozenset[str]:
         """The remote topics that runs of the flow other than ``but_by`` have created, and marked since then."""
         marked = self._own("ownership") & _by_others_since(ledger_offset, but_by)
         rows = self.read(marked, ["remote_topic", "created"]).to_pylist()
@@ -282,7 +282,7 @@ class LedgerTable(Projection):
             store_synced(self._folder, end, synced)
         return synced
 
-    def applied_since(self, ledger_offset: int, *, but_by: str) -> frozenset[str]:
+    def configs_since(self, ledger_offset: int, *, but_by: str) -> frozenset[str]:
         """The ids of remote topics in config entries after ``ledger_offset``, except those of one run."""
         written = (pc.field("type") == "applied") & _by_others_since(ledger_offset, but_by)
         rows = self.read(written, ["applied"])

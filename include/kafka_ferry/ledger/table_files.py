@@ -126,12 +126,12 @@ class TableFiles:
         for earlier, its_columns, rows in self._answers:
             if its_columns == columns and _is_same(earlier, filter_):
                 return rows
-        rows = self._matching(parts, filter_, columns)
+        rows = self._select(parts, filter_, columns)
         if rows.nbytes <= _SMALL_BYTES:
             self._answers.append((filter_, columns, rows))
         return rows
 
-    def _matching(
+    def _select(
         self, parts: Sequence[TablePart], filter_: pc.Expression | None, columns: list[str] | None
     ) -> pa.Table:
         tables = []

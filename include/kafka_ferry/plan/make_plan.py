@@ -284,7 +284,7 @@ def _topic(flow: Flow, state: ClusterState, pair: Pair, topic: Topic, at: int) -
     yield from retention_notes(flow, pair, changes)
     unplaced = {step.partition for step in steps if isinstance(step, Refusal)}
     numbers = [number for number in range(topic.partitions) if number not in unplaced]
-    yield from _unlisted(flow, pair, topic)
+    yield from _refuse_unlisted(flow, pair, topic)
     yield from partition_steps(flow, state, pair, topic, numbers, at)
     yield from _open_transaction_notes(state, topic, at)
 
@@ -321,7 +321,7 @@ def _steps_of_existing(
         yield misplacement
 
 
-def _unlisted(flow: Flow, pair: Pair, topic: Topic) -> Iterator[Refusal]:
+def _refuse_unlisted(flow: Flow, pair: Pair, topic: Topic) -> Iterator[Refusal]:
     """What is said of the partitions that were copied, and that the source does not list."""
     for number in pair.unlisted:
         yield Refusal(

@@ -118,7 +118,7 @@ def gate_removals(flow: Flow, state: ClusterState, steps: Iterable[Any]) -> list
         if _allows_on(other_copies, step):
             held.append(step)
             continue
-        removed = _removed_by(step)
+        removed = _removal(step)
         created_for = _cluster_of_step(step, state) if removed else ""
         if removed is None or may_remove(flow, created_for, source_id):
             passed.append(step)
@@ -192,7 +192,7 @@ def excesses_of(
     """
     names: dict[RemovalKind, list[str]] = defaultdict(list)
     for step in steps:
-        removed = _removed_by(step)
+        removed = _removal(step)
         if removed and not (isinstance(step, Retirement) and not step.is_due(at)):
             kind, name = removed
             names[kind].append(name)
@@ -257,7 +257,7 @@ def withhold(plan: Plan) -> Plan:
         return plan
 
     def stays(step: object) -> bool:
-        removed = _removed_by(step)
+        removed = _removal(step)
         return removed is None or removed[0] not in kinds
 
     access, removals = plan.access, plan.removals
@@ -318,7 +318,7 @@ def takes_away(plan: Plan) -> bool:
         *(retirement for retirement in topics.retirements if retirement.is_due(plan.at)),
         *(*access.acl_changes, *access.quota_changes, *access.user_changes),
     )
-    return bool(plan.removals.offset_deletions) or any(map(_removed_by, steps))
+    return bool(plan.removals.offset_deletions) or any(map(_removal, steps))
 
 
 def held_sentences(plan: Plan) -> list[str]:
@@ -326,7 +326,7 @@ def held_sentences(plan: Plan) -> list[str]:
     return [f"Held back: {excess} {_APPROVE}" for excess in plan.removals.excesses]
 
 
-def _removed_by(step: object) -> tuple[RemovalKind, str] | None:
+def _removal(step: object) -> tuple[RemovalKind, str] | None:
     """What a step takes away, by its kind and name; None for any other step."""
     match step:
         case AclChange(change="revoke"):

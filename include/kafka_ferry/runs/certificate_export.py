@@ -24,8 +24,8 @@ from kafka_ferry.model import LogBounds, TopicPartition, Window
 from kafka_ferry.model.ranges import Settled
 from kafka_ferry.plan.backfill.windows import (
     Span,
+    gaps,
     merge_spans,
-    uncovered,
     whole_spans,
     within,
 )
@@ -283,8 +283,7 @@ def _span(
     settled = [Settled(*row.offsets, *row.times) for row in found if not row.unread]
     missing = merge_spans(
         chain.from_iterable(
-            uncovered(whole_spans(within(settled, *part), part.window), part.offsets)
-            for part in parts
+            gaps(whole_spans(within(settled, *part), part.window), part.offsets) for part in parts
         )
     )
     unread = (

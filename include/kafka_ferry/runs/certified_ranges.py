@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka_ferry.certificates.document import count_unread, is_without_copy
-from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER, Span, uncovered
+from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER, Span, gaps
 
 if TYPE_CHECKING:
     from kafka_ferry.certificates import Certificate
@@ -76,7 +76,7 @@ def _parts(
     if absent.get("expired") or not is_known:
         yield offsets, count_unread(row)
         return
-    for part in uncovered(missing, offsets):
+    for part in gaps(missing, offsets):
         yield part, 0
     for first, last in missing:
         start, end = max(first, offsets[0]), min(last, offsets[1])

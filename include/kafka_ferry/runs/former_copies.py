@@ -91,7 +91,7 @@ def former_copies(
     for number, copy in enumerate(copies):
         rows = certified[copy.topic_id, copy.remote_topic_id]
         serials = tuple(sorted({serial for serial, *_ in rows}))
-        spans = tuple(_joined((tp, span) for _, tp, span in rows))
+        spans = tuple(_join((tp, span) for _, tp, span in rows))
         names = copy.topic, copy.remote_topic, copy.remote_topic_id
         release = given_up.get(copy.remote_topic_id)
         if release and release.at >= since:
@@ -105,7 +105,7 @@ def former_copies(
     return sorted(former, key=lambda it: (it.topic, it.release is not None))
 
 
-def _joined(spans: Iterable[tuple[TopicPartition, Span]]) -> Iterable[tuple[TopicPartition, Span]]:
+def _join(spans: Iterable[tuple[TopicPartition, Span]]) -> Iterable[tuple[TopicPartition, Span]]:
     """The spans by partition, those that touch or overlap as one."""
     last: tuple[TopicPartition, Span] | None = None
     for source, (start, end) in sorted(spans):

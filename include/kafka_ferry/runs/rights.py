@@ -69,10 +69,10 @@ def needed_rights(flow: Flow) -> tuple[NeededRight, ...]:
     Raises:
         ConfigError: as ``policy_of``.
     """
-    return tuple(chain.from_iterable(_needed_on(side, NEEDS[side], flow) for side in NEEDS))
+    return tuple(chain.from_iterable(_needs_on(side, NEEDS[side], flow) for side in NEEDS))
 
 
-def _needed_on(side: Side, needs: Iterable[Need], flow: Flow) -> Iterator[NeededRight]:
+def _needs_on(side: Side, needs: Iterable[Need], flow: Flow) -> Iterator[NeededRight]:
     whys: dict[Right, str] = {}
     for need in needs:
         for right in need.of(flow):

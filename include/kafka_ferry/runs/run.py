@@ -158,14 +158,14 @@ class Run:
             FerryError: if the target does not answer.
         """
         from kafka_ferry.runs.publish.copied_logs import topics_with_losses
-        from kafka_ferry.runs.verify.verified_topics import proved_topics, unproved_later
+        from kafka_ferry.runs.verify.verified_topics import later_failures, proved_topics
 
         run, proofs = self._context, proved_topics(self._context)
         if not proofs:
             return []
         # Hours may lie between the two, where the step that asks is repeated.
         lost = topics_with_losses(run.flow, run.ledger, {it.remote_topic for it in proofs})
-        broken = unproved_later(run)
+        broken = later_failures(run)
         return [it for it in proofs if it.remote_topic not in lost and it.topic not in broken]
 
     def reconciliation(self) -> Reconciliation | None:

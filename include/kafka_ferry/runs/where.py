@@ -145,7 +145,7 @@ def next_offset(flow: Flow, source: TopicPartition) -> int | None:
     return next_source_offset(RunContext.of(flow, "").ledger, source)
 
 
-def deleted_before(flow: Flow, source: TopicPartition) -> int | None:
+def log_start(flow: Flow, source: TopicPartition) -> int | None:
     """Where the log of a partition starts on the source now; None where the source does not say it."""
     control = ClusterControl(flow.source)
     try:

@@ -278,17 +278,17 @@ class _ConfluentRegistry:
             raise self._refusal(doing, error) from error
         except (HTTPError, OSError) as error:
             raise ClusterUnreachable(
-                f"To {doing}, {self._name} was asked and does not answer: {self._masked(error)}.",
+                f"To {doing}, {self._name} was asked and does not answer: {self._mask(error)}.",
                 advice="Check schema.registry.url, and that the registry runs.",
             ) from error
         except (AnswerTooLarge, InvalidURL, UnicodeEncodeError) as error:
             # A schema may be too large, and a name that a schema refers to none of an address: the others are not.
             short = excerpt(doing, _LONGEST_SENTENCE)
             raise RegistryRefused(
-                f"{self._name[0].upper()}{self._name[1:]} cannot be asked to {short}: {self._masked(error)}."
+                f"{self._name[0].upper()}{self._name[1:]} cannot be asked to {short}: {self._mask(error)}."
             ) from error
         except OAuthTokenError as error:
-            message = self._masked(error)
+            message = self._mask(error)
             raise AccessDenied(f"There is no token for {self._name}: {message}.") from None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             # What the client makes of an answer that it does not understand.
@@ -298,11 +298,11 @@ class _ConfluentRegistry:
         name = self._name[0].upper() + self._name[1:]
         return ClusterUnreachable(
             f"{name} was asked to {doing}, and does not answer as a schema registry does "
-            f"({self._masked(why)}).",
+            f"({self._mask(why)}).",
             advice="Check schema.registry.url, and what stands before the registry, such as a proxy.",
         )
 
-    def _masked(self, message: object) -> str:
+    def _mask(self, message: object) -> str:
         """What it says, which may send back what it was sent."""
         shown = without(str(message)[:LOOKED_AT], self._secrets)
         # The token of an endpoint, where no header can hold it, is in the client's own error.
@@ -313,7 +313,7 @@ class _ConfluentRegistry:
             # A redirect, which would take the login elsewhere.
             why = f"HTTP {error.http_status_code}, a redirect, which is not followed"
             return self._no_registry(doing, why)
-        reason = self._masked(error.error_message)
+        reason = self._mask(error.error_message)
         message = f"{self._name} does not {doing}: {reason} ({error.http_status_code})."
         message = message[0].upper() + message[1:]
         if error.http_status_code in (401, 403):

@@ -100,7 +100,7 @@ def apply_rule(
             if record[0] in errors:
                 continue
             try:
-                content = changer.changed(record[3], new_values, counts)
+                content = changer.change(record[3], new_values, counts)
             except NotAnObject as error:
                 errors[record[0]] = str(error)
             else:
@@ -111,7 +111,7 @@ def apply_rule(
         rule_counts[FAILED] = len(errors)
     if changer.changes:
         rule_counts[CHANGED] = changed
-        rule_counts |= {use.key: records for use, records in changer.counted(counts)}
+        rule_counts |= {use.key: records for use, records in changer.uses(counts)}
     if not filtered and not changed:
         same = replace(converted, rule_counts=rule_counts) if rule_counts else converted
         return TransformedBatch((same,), errors)

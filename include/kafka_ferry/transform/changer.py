@@ -110,7 +110,7 @@ class Changer:
         }
         return PathCounts(of_fields=fields)
 
-    def counted(self, counts: PathCounts) -> Iterator[tuple[RuleUse, int]]:
+    def uses(self, counts: PathCounts) -> Iterator[tuple[RuleUse, int]]:
         """What the rule sets, adds and drops, and in how many records; what it adds nowhere is not among it."""
         for path in self._set:
             changed, added = counts.of(path)
@@ -134,7 +134,7 @@ class Changer:
         json = form.as_json(content, schema_headers(record, form))
         return json if form is self._json[part] else self._json[part].as_json(json)
 
-    def changed(self, content: bytes, values: Sequence[bytes | None], counts: PathCounts) -> bytes:
+    def change(self, content: bytes, values: Sequence[bytes | None], counts: PathCounts) -> bytes:
         """The content of a record with what the rule sets and drops.
 
         Args:

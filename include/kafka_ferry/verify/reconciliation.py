@@ -111,7 +111,7 @@ def _count_left(accepted: AcceptedRange, copied: int, recount: Recount, missing:
     lacked = copied - accepted.records
     if recount.digest != accepted.digest:
         # Of what was missing then, only what is not below the log's start still is.
-        lacked = min(lacked, accepted.missing_from(recount.log_start))
+        lacked = min(lacked, accepted.missing_count(recount.log_start))
     return max(0, min(missing, lacked))
 
 

@@ -50,13 +50,13 @@ def due_again(
         pause_ms: the time until the next run; an entry that is due by then is due now.
     """
 
-    def proved_at(entry: ProvedEntry) -> int:
+    def proof_time(entry: ProvedEntry) -> int:
         return entry.proved_at if entry.proved_at <= now + _MOST_AHEAD_MS else 0
 
-    oldest_first = sorted(entries, key=lambda entry: (proved_at(entry), entry.ledger_offset))
+    oldest_first = sorted(entries, key=lambda entry: (proof_time(entry), entry.ledger_offset))
     pace = sum(entry.bytes for entry in entries) / within_ms
     ends = list(accumulate(entry.bytes for entry in oldest_first))
-    left = [max(0, proved_at(entry) + within_ms - now - pause_ms) for entry in oldest_first]
+    left = [max(0, proof_time(entry) + within_ms - now - pause_ms) for entry in oldest_first]
     needed = max((end - pace * ms for end, ms in zip(ends, left, strict=True)), default=0.0)
     # Rounding makes up less than a byte.
     by_pace = bisect_right(ends, needed + 1) if needed > 0 else 0

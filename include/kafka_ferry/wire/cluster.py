@@ -56,7 +56,7 @@ class WireCluster(BrokerConnections):
         More than one broker is asked: see ``_newest_leaders``.
         """
         wanted = set(partitions)
-        answer, leaders = self._described(sorted({tp.topic for tp in wanted}))
+        answer, leaders = self._describe(sorted({tp.topic for tp in wanted}))
         errors = {topic.name: topic.error_code for topic in answer.topics}
         unknown = {
             tp: PartitionLeader(-1, "", errors.get(tp.topic) or UNKNOWN_TOPIC_OR_PARTITION)
@@ -67,7 +67,7 @@ class WireCluster(BrokerConnections):
 
     def topic_leaders(self, topic: str) -> dict[TopicPartition, PartitionLeader]:
         """The current leaders of all partitions of a topic; of none where it does not exist or is hidden."""
-        _, leaders = self._described([topic])
+        _, leaders = self._describe([topic])
         self._note(leaders)
         return leaders
 
@@ -81,7 +81,7 @@ class WireCluster(BrokerConnections):
     ) -> dict[TopicPartition, PartitionLeader]:
         """As ``leaders``, which is only asked where it has not answered yet, or no later than so many seconds ago.
 
-        A broker that leads a partition no longer says so itself, unless it is cut off: see ``forgetting``.
+        A broker that leads a partition no longer says so itself, unless it is cut off: see ``forget_on_error``.
         """
         wanted = set(partitions)
         if time.monotonic() - self._oldest_at > within_s:
@@ -92,7 +92,7 @@ class WireCluster(BrokerConnections):
         return self.leaders(wanted)
 
     @contextmanager
-    def forgetting(self) -> Iterator[None]:
+    def forget_on_error(self) -> Iterator[None]:
         """Look leaders and coordinators up again after an error in the body: they may have moved."""
         try:
             yield
@@ -125,7 +125,7 @@ class WireCluster(BrokerConnections):
         return self.connection(self.coordinator_node(key, kind))
 
     def coordinator_node(self, key: str, kind: int) -> int:
-        """The node id of a coordinator, which is looked up once: see ``forgetting``.
+        """The node id of a coordinator, which is looked up once: see ``forget_on_error``.
 
         Raises:
             BrokerError: transient while the coordinator is not available.
@@ -237,9 +237,7 @@ class WireCluster(BrokerConnections):
             }
         )
 
-    def _described(
-        self, topics: Sequence[str]
-    ) -> tuple[Any, dict[TopicPartition, PartitionLeader]]:
+    def _describe(self, topics: Sequence[str]) -> tuple[Any, dict[TopicPartition, PartitionLeader]]:
         """What a broker says of topics, and the leaders of their partitions, by others too."""
         request = partial(topics_request, topics)
         if not (answers := self.ask_several(request)):

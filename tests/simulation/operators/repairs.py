@@ -69,7 +69,7 @@ def _from_findings(way: Oracles) -> Iterator[str]:
             yield it.remote_topic
     verification = _done(way, lambda: newest_verification(way.flow))
     if verification and any(verification.failed_checks()):
-        yield from {tp.topic for tp in verification.unproved()}
+        yield from {tp.topic for tp in verification.failed_partitions()}
 
 
 def _append(way: Oracles, finding: RangeFinding) -> None:

@@ -46,7 +46,7 @@ class Answering:
     def open(self, nodes: Iterable[int]) -> None:
         assert set(nodes) <= {1}
 
-    def forgetting(self) -> Any:
+    def forget_on_error(self) -> Any:
         return nullcontext()
 
     def forget_routes(self) -> None:

@@ -146,9 +146,9 @@ def test_configs_that_other_runs_have_written_since_are_known(
     ]
     project(table, ledger, [*LEDGER, *entries])
 
-    assert table.applied_since(20, but_by="run-9") == {"since"}
-    assert table.applied_since(20, but_by="run-1") == frozenset()
-    assert table.applied_since(0, but_by="run-9") == {"before", "since"}
+    assert table.configs_since(20, but_by="run-9") == {"since"}
+    assert table.configs_since(20, but_by="run-1") == frozenset()
+    assert table.configs_since(0, but_by="run-9") == {"before", "since"}
 
 
 def test_a_backfill_moves_no_position_and_is_among_the_ranges(

@@ -80,7 +80,7 @@ def judge_unmatched(
     ours, theirs = state.source_unmatched, state.target_unmatched
     ours, removed = _drop_removed(ours, theirs, target, state)
     moved = _pair_moves(ours, theirs)
-    differing = [*_reordered(ours, theirs, moved)]
+    differing = [*_reorderings(ours, theirs, moved)]
     ours, theirs = ours.at(moved.left_source), theirs.at(moved.left_target)
     ours, of_head = _pair_with_head(ours, target, state)
     differing += of_head
@@ -147,7 +147,7 @@ class _Moved:
     in_order: int
 
 
-def _reordered(ours: Unmatched, theirs: Unmatched, moved: _Moved) -> Iterator[Differing]:
+def _reorderings(ours: Unmatched, theirs: Unmatched, moved: _Moved) -> Iterator[Differing]:
     for i, j in zip(moved.reordered_source.tolist(), moved.reordered_target.tolist(), strict=True):
         yield Differing("reordered", int(ours.entries.offsets[i]), int(theirs.entries.offsets[j]))
 
@@ -169,7 +169,7 @@ def _pair_with_head(
         # Of another gap than any: whatever matches there is at another place.
         theirs = Unmatched(same, np.full(len(same), -1))
         moved = _pair_moves(ours, theirs)
-        found += _reordered(ours, theirs, moved)
+        found += _reorderings(ours, theirs, moved)
         ours = ours.at(moved.left_source)
     return ours, found
 

@@ -362,13 +362,13 @@ def fitting_batches(
     batch = dense_batch(records, codec)
     size = batch.header.size
     if size <= max_bytes or len(records) == 1:
-        yield (batch if size <= max_bytes else _packed_tightly(batch)), runs_of(records)
+        yield (batch if size <= max_bytes else _pack_tightly(batch)), runs_of(records)
         return
     for part in _divide(records, -(-size // max_bytes)):
         yield from fitting_batches(part, codec, max_bytes)
 
 
-def _packed_tightly(batch: Batch) -> Batch:
+def _pack_tightly(batch: Batch) -> Batch:
     """The batch in the fewest bytes: its producer may have compressed it more, so that it was not too large."""
     codec = batch.header.codec
     payload = compress_tightly(decompress(batch.payload, codec), codec)

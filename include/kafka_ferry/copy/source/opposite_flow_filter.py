@@ -156,8 +156,8 @@ class ReturnedRecords:
         for tp, uncommitted in self._uncommitted_spans(preserved).items():
             spans[tp] += uncommitted
         # Last, so that what is lost while the ledger is read counts too.
-        diverged = self._diverged({tp: last[tp] for tp in spans.keys() & last.keys()})
-        diverged |= self._restored(last, copies, diverged, named.changed)
+        diverged = self._divergences({tp: last[tp] for tp in spans.keys() & last.keys()})
+        diverged |= self._divergences_by_record(last, copies, diverged, named.changed)
         for tp, since in diverged.items():
             lost[tp] += _images_from(since or 0, copies[tp])
         unknown = {tp for tp, since in diverged.items() if since is None}
@@ -215,7 +215,7 @@ class ReturnedRecords:
             return True
         return any(is_writers_id(opposite, name) for name in names)
 
-    def _diverged(
+    def _divergences(
         self, last: Mapping[TopicPartition, CopiedRange]
     ) -> dict[TopicPartition, int | None]:
         """Where the target's own logs part from those that the opposite flow has copied, by the partition here.
@@ -254,17 +254,17 @@ class ReturnedRecords:
                 diverged[tp] = None if first is None else min(first, copied.end)
         return diverged
 
-    def _restored(
+    def _divergences_by_record(
         self,
         last: Mapping[TopicPartition, CopiedRange],
         copies: Mapping[TopicPartition, Sequence[Segment]],
         diverged: Mapping[TopicPartition, int | None],
         changed: Container[TopicPartition],
     ) -> dict[TopicPartition, int | None]:
-        """As ``_diverged``, by records: a cluster that was restored from a backup counts its epochs once more.
+        """As ``_divergences``, by records: a cluster that was restored from a backup counts its epochs once more.
 
         Args:
-            last: as of ``_diverged``.
+            last: as of ``_divergences``.
             copies: what the opposite flow has copied, by the partition here.
             diverged: where leader epochs say that the logs part.
             changed: the partitions in which copies may be other records.
@@ -324,7 +324,7 @@ def _logs_now(
     cluster: WireCluster, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, LogSeen]:
     """The logs as they are now, of the partitions that have a leader."""
-    with cluster.forgetting():
+    with cluster.forget_on_error():
         led = {tp: it for tp, it in cluster.leaders(partitions).items() if it.node >= 0}
         nodes = {tp: it.node for tp, it in led.items()}
         ends = log_offsets(cluster, nodes, (LATEST,), READ_COMMITTED)

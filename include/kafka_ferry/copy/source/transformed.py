@@ -195,7 +195,7 @@ class TransformedReader:
             lot.parts.append(part)
             at = read.converted_batches[0].start if read.converted_batches else 0
             try:
-                for converted, records in self._opened(read):
+                for converted, records in self._open(read):
                     part.batches.append((converted, records))
                     lot.records += len(records) * spread + self._weight(records, read.range.topic)
                     lot.bytes += sum(len(record[3]) for record in records) * spread
@@ -211,7 +211,7 @@ class TransformedReader:
         if any(part.batches or part.failure for part in lot.parts):
             yield lot
 
-    def _opened(self, read: Read) -> Iterator[tuple[ConvertedBatch, list[Record]]]:
+    def _open(self, read: Read) -> Iterator[tuple[ConvertedBatch, list[Record]]]:
         """What was read with the records that a rule is for; what is too large at once, in parts."""
         for converted in read.converted_batches:
             records = self._records(converted, read.range.topic)

@@ -227,7 +227,7 @@ class Transaction:
         for range_ in ranges.values():
             if range_.source not in self.verdicts.failures:
                 offset = reached.get(range_.source, range_.start)
-                self.verdicts.failed_transiently(range_, offset, LEADER_NOT_AVAILABLE)
+                self.verdicts.fail_for_now(range_, offset, LEADER_NOT_AVAILABLE)
 
     def _start_producer(self, void: StartOver | None) -> None:
         """Fence the last holder of the writer number."""
@@ -423,7 +423,7 @@ class Transaction:
             advice = advice_on(code, [Right.topic("READ", tp.topic)])
             message = f"its position could not be committed: {error_name(code)}."
             if is_transient(code):
-                self.verdicts.failed_transiently(range_, position.offset, code)
+                self.verdicts.fail_for_now(range_, position.offset, code)
             else:
                 self.verdicts.fail(range_, position.offset, message, advice=advice)
             raise StartOver(f"{range_.target}: {message}", advice=advice, excludes=True)

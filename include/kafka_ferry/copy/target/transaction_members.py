@@ -98,6 +98,6 @@ class TransactionMembers:
         if is_transient(code):
             # The coordinator does not know the topic yet.
             start = queue.waiting[0].converted.start
-            self._verdicts.failed_transiently(queue.range, start, code)
+            self._verdicts.fail_for_now(queue.range, start, code)
         else:
             self._verdicts.refuse(queue, queue.waiting[0], Answer(code, -1, "", ()))

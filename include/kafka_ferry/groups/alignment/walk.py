@@ -65,7 +65,7 @@ class Walk:
             return False
         first = True
         while at < len(self._target):
-            place = self._place(at, position) if first else self._going_on(at)
+            place = self._place(at, position) if first else self._next_source(at)
             if place is None:
                 self._reached[at] = self._next
                 self._unknown += 1
@@ -103,7 +103,7 @@ class Walk:
         """Where on the source the record that both begin with is."""
         places = self._source.places(self._target.digests[at])
         if self._next or not len(places):
-            return self._going_on(at)
+            return self._next_source(at)
         if self._unknown and not self._compacted and places[0] > 0:
             raise Misaligned(
                 f"of the source's records that are left, those before {self._source.offsets[places[0]]} "
@@ -115,7 +115,7 @@ class Walk:
             return 0
         return self._best(at, places, position)
 
-    def _going_on(self, at: int) -> int | None:
+    def _next_source(self, at: int) -> int | None:
         """Where on the source the target's next record is; None where it no longer exists.
 
         Raises:

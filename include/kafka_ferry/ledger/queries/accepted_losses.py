@@ -11,7 +11,7 @@ from kafka_ferry.batches import Segment
 from kafka_ferry.ledger.proofs import accepted_ranges
 from kafka_ferry.ledger.queries.copied_ranges import spans_beside
 from kafka_ferry.ledger.rows import LedgerEnd, LedgerRange
-from kafka_ferry.plan.backfill.windows import Span, merge_spans, uncovered
+from kafka_ferry.plan.backfill.windows import Span, gaps, merge_spans
 
 if TYPE_CHECKING:
     from kafka_ferry.ledger.copied_range import CopiedRange
@@ -88,7 +88,7 @@ def accepted_cuts(
 
 
 def _lacks_end(copied: CopiedRange, accepted: AcceptedRange) -> bool:
-    if accepted.missing_from(0) < copied.records - accepted.records:
+    if accepted.missing_count(0) < copied.records - accepted.records:
         return True
     return bool(accepted.missing) and accepted.missing[-1][1] >= copied.target_end
 
@@ -107,5 +107,5 @@ def _places(segments: Iterable[Segment], missing: Sequence[Span]) -> Iterator[Se
 def _without(places: Iterable[Segment], sources: Sequence[Span]) -> Iterator[Segment]:
     """The parts of ``places`` whose source offsets are not among ``sources``, which ascend."""
     for source, target, records in places:
-        for start, end in uncovered(sources, (source, source + records)):
+        for start, end in gaps(sources, (source, source + records)):
             yield Segment(start, start - source + target, end - start)

@@ -128,7 +128,7 @@ def _against_everybody(acls: Iterable[Acl], denials: Iterable[Acl]) -> Iterator[
     by_name = Authorizer(allowed)
     for denial in denials:
         if denial.pattern_type == "LITERAL" and denial.name != EVERY:
-            is_needed = any(by_name.covering(denial.resource_type, denial.name))
+            is_needed = any(by_name.acls_on(denial.resource_type, denial.name))
         else:
             is_needed = any(map(denial.meets, allowed))
         if is_needed:

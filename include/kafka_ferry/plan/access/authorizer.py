@@ -51,7 +51,7 @@ class Authorizer:
             elif acl.permission != "ALLOW":
                 self._acls[acl.resource_type, UNKNOWN, ""].append(acl)
 
-    def covering(self, resource_type: str, name: str) -> Iterator[Acl]:
+    def acls_on(self, resource_type: str, name: str) -> Iterator[Acl]:
         """The ACLs that apply to a resource, whichever client asks."""
         keys = [("LITERAL", EVERY)] if name != EVERY else []
         keys += [("LITERAL", name), *(("PREFIXED", name[:end]) for end in range(len(name) + 1))]
@@ -71,7 +71,7 @@ class Authorizer:
             resource_type: the resource's type.
             name: its name.
         """
-        return operation in ResourceRights(self.covering(resource_type, name)).of(principal, host)
+        return operation in ResourceRights(self.acls_on(resource_type, name)).of(principal, host)
 
 
 class ResourceRights:

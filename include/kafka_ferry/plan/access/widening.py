@@ -76,8 +76,8 @@ class SourceRights:
         target, excesses = Authorizer(acls), dict[Acl, ExcessRight]()
         known: dict[tuple[frozenset[object], ...], bool] = {}
         for resource in sorted(resources):
-            target_acls = list(target.covering(resource.resource_type, resource.remote))
-            source_acls = list(self._source.covering(resource.resource_type, resource.name))
+            target_acls = list(target.acls_on(resource.resource_type, resource.remote))
+            source_acls = list(self._source.acls_on(resource.resource_type, resource.name))
             # Most resources have the ACLs of another one, except for the name.
             kind = (_without_name(source_acls), _without_name(target_acls))
             if known.get(kind, True):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.remarks import Note, Refusal
-from kafka_ferry.plan.backfill.windows import Span, uncovered, whole_spans, within
+from kafka_ferry.plan.backfill.windows import Span, gaps, whole_spans, within
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -30,7 +30,7 @@ _NAMED: Final = 5
 
 def deleted_offsets(settled: Iterable[Settled], offsets: Span, window: Window) -> list[Span]:
     """Which of ``offsets``, all of which the source has deleted, the ledger does not have for all of ``window``."""
-    return uncovered(whole_spans(within(settled, offsets, window), window), offsets)
+    return gaps(whole_spans(within(settled, offsets, window), window), offsets)
 
 
 def judge_deleted(

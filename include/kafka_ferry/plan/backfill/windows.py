@@ -121,7 +121,7 @@ def merge_spans(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
-def uncovered(spans: Iterable[Span], offsets: Span) -> list[Span]:
+def gaps(spans: Iterable[Span], offsets: Span) -> list[Span]:
     """The parts of ``offsets`` that are in none of ``spans``, which ascend and may overlap."""
     at, end = offsets
     parts: list[Span] = []

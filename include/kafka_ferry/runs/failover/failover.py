@@ -124,7 +124,7 @@ def _with_unknown(flow: Flow, ledger: LedgerTable, moves: GroupMoves) -> GroupMo
     with GroupControl(flow.source) as source:
         listed, unlisted = source.known_groups()
         # Of those that no broker could list, the groups' own look has said so.
-        lacking = [] if unlisted else _named_besides(flow, [group.name for group in listed])
+        lacking = [] if unlisted else _other_groups(flow, [group.name for group in listed])
         known = (
             {move.group.name for move in known_groups(flow, ledger, lacking).groups}
             if lacking
@@ -134,7 +134,7 @@ def _with_unknown(flow: Flow, ledger: LedgerTable, moves: GroupMoves) -> GroupMo
     return replace(moves, failures=(*moves.failures, *missing))
 
 
-def _named_besides(flow: Flow, names: Iterable[str]) -> list[str]:
+def _other_groups(flow: Flow, names: Iterable[str]) -> list[str]:
     """The groups that the flow names in full, and that are not among ``names``."""
     return [name for name in unused_patterns(names, flow.groups) if is_topic_name(name)]
 
@@ -169,7 +169,7 @@ def _without_source(
         moves = commit_moves(flow, ledger, moves, run=run, write=write)
     names = {move.group.name for move in known.groups}
     # Where none is known, one sentence says so.
-    missing = sorted({*(groups or (_named_besides(flow, names) if names else ()))} - names)
+    missing = sorted({*(groups or (_other_groups(flow, names) if names else ()))} - names)
     failures = [f"Nothing is known of the group {name}." for name in missing]
     if not (groups or known.groups):
         failures.append(

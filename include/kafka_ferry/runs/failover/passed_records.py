@@ -31,12 +31,12 @@ def passed_records(flow: Flow, ledger: LedgerTable, moves: GroupMoves) -> Iterat
         ledger: its ledger, projected.
         moves: the groups, moved back to the flow's source.
     """
-    passed = _passed(ledger, moves)
+    passed = _group_jumps(ledger, moves)
     topics = {home.topic for home in passed}
     where: dict[TopicPartition, list[tuple[str, list[Span]]]] = defaultdict(list)
     for home, spans in (dead_letters(ledger, topics) if topics else {}).items():
         where[home].append((f"went to {flow.dead_letter_name}", spans))
-    for home, reason, spans in _accepted(ledger) if topics else ():
+    for home, reason, spans in _losses(ledger) if topics else ():
         where[home].append((f"were accepted as missing ({reason})", spans))
     for home, kinds in sorted(where.items()):
         for kind, spans in kinds:
@@ -49,7 +49,7 @@ def passed_records(flow: Flow, ledger: LedgerTable, moves: GroupMoves) -> Iterat
                 )
 
 
-def _passed(ledger: LedgerTable, moves: GroupMoves) -> dict[TopicPartition, dict[str, Span]]:
+def _group_jumps(ledger: LedgerTable, moves: GroupMoves) -> dict[TopicPartition, dict[str, Span]]:
     """By partition at home and group, the offsets from where the group left to where it comes back."""
     synced, ids = ledger.synced_groups(), ledger.remote_ids()
     passed: dict[TopicPartition, dict[str, Span]] = defaultdict(dict)
@@ -61,7 +61,7 @@ def _passed(ledger: LedgerTable, moves: GroupMoves) -> dict[TopicPartition, dict
     return passed
 
 
-def _accepted(ledger: LedgerTable) -> Iterator[tuple[TopicPartition, str, list[Span]]]:
+def _losses(ledger: LedgerTable) -> Iterator[tuple[TopicPartition, str, list[Span]]]:
     """By source partition, why the target lacks records, and which."""
     ids, remote_ids = ledger.topic_ids(), ledger.remote_ids()
     for loss in accepted_losses(ledger, lasting=True):

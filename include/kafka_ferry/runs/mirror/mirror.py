@@ -106,7 +106,7 @@ class Copying:
                 if newest != self._run.run_id:
                     raise self._taken_over_by(newest) from error
                 if not tries_left:
-                    raise self._disturbed_by("".join(others)) from error
+                    raise self._other_run("".join(others)) from error
                 log.warning(
                     "An older run is active, and has written to Spark's checkpoint: once more."
                 )
@@ -118,7 +118,7 @@ class Copying:
             advice="What this run has committed stays; the newer run copies the rest.",
         )
 
-    def _disturbed_by(self, run: str) -> OtherRunActive:
+    def _other_run(self, run: str) -> OtherRunActive:
         which = f": {run}" if run else ""
         return OtherRunActive(
             f"Another run of {self._flow.name} is active{which}.",

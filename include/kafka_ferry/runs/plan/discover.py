@@ -107,7 +107,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     doubts = upstream.unknown
     upstream = find_upstream(flow, source, names, topics)
     unknown = (
-        *_exchanged(flow, names),
+        *_warn_of_loops(flow, names),
         *left_behind(flow, ledger, names),
         *state.unknown,
         *doubts,
@@ -148,7 +148,7 @@ def _with_logs(
     return replace(state, source=replace(state.source, logs=logs), unknown=unknown)
 
 
-def _exchanged(flow: Flow, names: Collection[str]) -> Iterator[str]:
+def _warn_of_loops(flow: Flow, names: Collection[str]) -> Iterator[str]:
     """A sentence where the source has what the flow would write on its target."""
     source, target = flow.source.alias, flow.target.alias
     if (own := ledger_topic(source)) in names:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafka_ferry.ledger.queries.copied_ranges import rewinds
-from kafka_ferry.runs.provenance.diverged_epochs import copied_of
+from kafka_ferry.runs.provenance.diverged_epochs import copies_of
 from kafka_ferry.runs.provenance.diverged_logs import all_diverged
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Branches:
             FerryError: if the source does not say where its epochs end.
         """
         diverged, unknown = all_diverged(
-            flow.source, flow.target, ledger, *copied_of(ledger, ids), by_records=by_records
+            flow.source, flow.target, ledger, *copies_of(ledger, ids), by_records=by_records
         )
         by_id = {(ids[tp.topic], tp.partition): offset for tp, offset in diverged.items()}
         return cls(by_id, rewinds(ledger), unknown)

@@ -59,7 +59,7 @@ def diverged_epochs(
     return diverged
 
 
-def copied_of(ledger: LedgerTable, topic_ids: Mapping[str, str]) -> tuple[Copied, dict[str, str]]:
+def copies_of(ledger: LedgerTable, topic_ids: Mapping[str, str]) -> tuple[Copied, dict[str, str]]:
     """What the ledger has of the topics with these ids, by name, and the remote topics."""
     remote_names = {name: remote for name, remote in ledger.topics().items() if name in topic_ids}
     names = {remote: name for name, remote in remote_names.items()}

@@ -137,7 +137,7 @@ def _replaced_ends(
         and end.log.start < end.ledger_end.offset < end.log.end
     }
     suspects = [*loud, *(_unmarked_ends(cluster, ledger, marked, own) if marked else ())]
-    looked_at = {tp: _replaced_by(cluster, ledger, tp, ends[tp], own) for tp in suspects}
+    looked_at = {tp: _replacement(cluster, ledger, tp, ends[tp], own) for tp in suspects}
     replaced = {tp: by == "aborted" for tp, by in looked_at.items() if by}
     kept = {
         tp: log_end.ledger_end
@@ -189,7 +189,7 @@ def _unmarked_ends(
             yield tp
 
 
-def _replaced_by(
+def _replacement(
     cluster: WireCluster,
     ledger: LedgerTable,
     partition: TopicPartition,

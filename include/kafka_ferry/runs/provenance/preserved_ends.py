@@ -183,7 +183,7 @@ def _whole(
     cluster: WireCluster, own: Mapping[TopicPartition, ProducerState]
 ) -> Collection[TopicPartition]:
     """The partitions to which their own producers have written all that the ledger has, as their leaders know."""
-    with cluster.forgetting():
+    with cluster.forget_on_error():
         leaders = cluster.recent_leaders(own)
         nodes = by_node({tp: leader.node for tp, leader in leaders.items() if leader.node >= 0})
         cluster.open(nodes)

@@ -156,7 +156,7 @@ def last_complete(flow: Flow, ledger: LedgerTable) -> str:
     begun = dict.fromkeys(map(str, ledger.positions()), 0)
     proved = RunFolder(runs, "").verified_until().within(ledger.positions())
     until = until_text((begun | dict(proved.partitions) | dict.fromkeys(lost, 0)).values())
-    refused = _refused_by_last_run(runs)
+    refused = _last_refusals(runs)
     but = f" It refused {first_of(refused, _SHOWN)}." if refused and until else ""
     if lost:
         but += f" {flow.target.alias} has lost records of {first_of(lost, _SHOWN)} since."
@@ -164,7 +164,7 @@ def last_complete(flow: Flow, ledger: LedgerTable) -> str:
     return f"{complete}{but} {unknown}".lstrip()
 
 
-def _refused_by_last_run(runs: StateFolder) -> list[str]:
+def _last_refusals(runs: StateFolder) -> list[str]:
     """The topics and partitions that the last run could not copy, by its report."""
     folders = runs.folders_with(REPORT_DATA)
     content = runs.folder(folders[-1]).read(REPORT_DATA) if folders else None
@@ -202,7 +202,7 @@ def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:
     positions = known_positions(flow, target, ledger)
     copied = ledger.topics()
     topics, refused, selection = selection_now(flow, names, copied)
-    lacking = dict(_lacking(flow, source, frozenset(names), copied, selection))
+    lacking = dict(_absences(flow, source, frozenset(names), copied, selection))
     astray = dict(_astray(flow, copied, selection))
     if options.topics:
         selection, _ = narrow(flow, selection, options)
@@ -304,7 +304,7 @@ def _have_no_leader(numbers: list[int]) -> str:
     return f"{len(numbers):,} partitions have no leader, such as {numbers[0]}"
 
 
-def _lacking(
+def _absences(
     flow: Flow,
     source: ClusterControl,
     names: frozenset[str],

@@ -161,7 +161,7 @@ class Notices:
             told = lasting_problems(report, whole=whole)
             seen = told if whole else tuple(dict.fromkeys((*seen, *told)))
         if bad and self.run not in [trouble.run for trouble in still]:
-            still = (*still, UnresolvedRun(self.run, whole, self._planned_at()))
+            still = (*still, UnresolvedRun(self.run, whole, self._plan_time()))
         if good and report:
             still = tuple(trouble for trouble in still if not self._makes_good(trouble))
         if (remembered := NotificationState(still, seen)) != standing:
@@ -172,7 +172,7 @@ class Notices:
             # It may have the id of a run of the whole flow that a user has deleted in Airflow.
             return False
         # An older run that is published again has not looked at what a newer one has found.
-        is_later = self._planned_at() >= trouble.at
+        is_later = self._plan_time() >= trouble.at
         return trouble.run == self.run or (trouble.whole and is_later)
 
     def _standing_state(self) -> NotificationState:
@@ -184,7 +184,7 @@ class Notices:
         plan = self._folder.known_plan()
         return plan is None or plan.options.is_whole
 
-    def _planned_at(self) -> int:
+    def _plan_time(self) -> int:
         plan = self._folder.known_plan()
         return plan.at if plan else now_ms()
 

@@ -71,7 +71,7 @@ def accept_ranges(run: RunContext, rows: Sequence[RangeRow], reason: str) -> Non
     run.project_ledger()
     room, accepted = _MOST_SPANS, list[AcceptedRange]()
     for row in rows:
-        missing = _lacking(run, row)[:room]
+        missing = _missing_offsets(run, row)[:room]
         room -= len(missing)
         accepted.append(accepted_range(row, reason, missing))
     entry = VerificationEntry(
@@ -87,7 +87,7 @@ def accept_ranges(run: RunContext, rows: Sequence[RangeRow], reason: str) -> Non
     run.project_ledger()
 
 
-def _lacking(run: RunContext, row: RangeRow) -> Sequence[Span]:
+def _missing_offsets(run: RunContext, row: RangeRow) -> Sequence[Span]:
     entry = range_at(run.ledger, key_of(row))
     missing = read_lacking(run.flow, entry)
     known = row.ledger.copied - row.recount.target_records - row.recount.expired

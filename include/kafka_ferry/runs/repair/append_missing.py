@@ -36,7 +36,7 @@ from kafka_ferry.model.ranges import Backfill, Settled
 from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
 from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.retry import retry
-from kafka_ferry.runs.provenance.diverged_epochs import copied_of
+from kafka_ferry.runs.provenance.diverged_epochs import copies_of
 from kafka_ferry.runs.provenance.diverged_logs import all_diverged
 from kafka_ferry.runs.repair.accept import accept_ranges, range_at
 from kafka_ferry.runs.repair.consequences import CommittedOffsets, committed_offsets, consequences
@@ -280,7 +280,7 @@ class AppendMissing:
         A source restored from a backup counts its epochs once more: there its batch at the range's end tells.
         """
         flow, source = self._flow, TopicPartition(copied.topic, copied.partition)
-        positions, names = copied_of(self._run.ledger, {copied.topic: copied.topic_id})
+        positions, names = copies_of(self._run.ledger, {copied.topic: copied.topic_id})
         diverged = all_diverged(
             *(flow.source, flow.target, self._run.ledger),
             {tp: position for tp, position in positions.items() if tp == source},

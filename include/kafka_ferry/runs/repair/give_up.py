@@ -26,7 +26,7 @@ from kafka_ferry.ledger.queries.copied_ranges import counts_in_topics
 from kafka_ferry.model import LogBounds, Mark, Position, Topic, TopicPartition
 from kafka_ferry.model.cluster_state import LogMismatch
 from kafka_ferry.plan import policy_of, select_topics
-from kafka_ferry.plan.backfill.windows import Span, merge_spans, uncovered
+from kafka_ferry.plan.backfill.windows import Span, gaps, merge_spans
 from kafka_ferry.plan.offsets.log_check import (
     NOTHING,
     Copy,
@@ -239,7 +239,7 @@ class Repair:
     ) -> list[PartitionState]:
         if copy.remote is None:
             return []
-        copied = self._copied(copy.remote)
+        copied = self._source_offsets(copy.remote)
         here = [copy.source] if copy.source else []
         sources = ClusterControl(self._flow.source).log_bounds(here, self._flow.isolation_level)
         states = []
@@ -259,13 +259,13 @@ class Repair:
             states.append(state)
         return states
 
-    def _copied(self, remote: Topic) -> dict[int, list[Span]]:
+    def _source_offsets(self, remote: Topic) -> dict[int, list[Span]]:
         """The source offsets that were copied to each partition of ``remote``, without those that were lost before."""
         copied: dict[int, list[Span]] = defaultdict(list)
         ranges = counts_in_topics(self._run.ledger, [remote.name]) if self._is_in_ledger else ()
         for range_ in ranges:
             if range_.remote_topic_id == remote.topic_id:
-                spans = uncovered(merge_spans(range_.lost), (range_.start, range_.end))
+                spans = gaps(merge_spans(range_.lost), (range_.start, range_.end))
                 copied[range_.partition] += spans
         return {number: merge_spans(spans) for number, spans in copied.items()}
 

@@ -23,7 +23,7 @@ def require_ended(run: RunContext, step: str, shards: int = 0) -> None:
     record = run.folder.step_record(step)
     if record and (failure := record.failure):
         raise failure
-    if error := _unended(run, step, shards):
+    if error := _missing_end(run, step, shards):
         raise error
 
 
@@ -39,12 +39,12 @@ def first_unended(run: RunContext, steps: Sequence[str], shards: int) -> FerryEr
         record = run.folder.step_record(step)
         if record and record.failure:
             break
-        if error := _unended(run, step, shards if step == "mirror" else 0):
+        if error := _missing_end(run, step, shards if step == "mirror" else 0):
             return error
     return None
 
 
-def _unended(run: RunContext, step: str, shards: int) -> FerryError | None:
+def _missing_end(run: RunContext, step: str, shards: int) -> FerryError | None:
     for shard in range(shards) if shards else (None,):
         if run.folder.step_record(step, shard) is None:
             return FerryError(

@@ -53,7 +53,7 @@ class NewestVerification:
             of_ranges = {check.key for check in decisive("ranges", verdict)}
             yield from (it for it in verdict.expectations if it.failed and it.key not in of_ranges)
 
-    def unproved(self) -> set[TopicPartition]:
+    def failed_partitions(self) -> set[TopicPartition]:
         """The *target* partitions of which a check is not true that failed it."""
         found = self.reconciliation
         off = {row.target for row in unproved_rows("ranges", found.verdict, found.ranges)}

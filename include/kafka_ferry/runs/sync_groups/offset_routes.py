@@ -14,7 +14,7 @@ from kafka_ferry.groups.routes import Route, remote_topics_of, routes
 from kafka_ferry.ledger.queries.copied_topics import copied_partitions
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.plan.topics.topic_filter import select_topics
-from kafka_ferry.runs.provenance.diverged_epochs import copied_of
+from kafka_ferry.runs.provenance.diverged_epochs import copies_of
 from kafka_ferry.runs.provenance.diverged_logs import all_diverged
 from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
@@ -104,7 +104,9 @@ class OffsetRoutes:
         # The opposite flow's table is as old as the last run; its ledger is on the source.
         opposite = opposite_for(flow, ask=last_seen is None) if selected else None
         target_ids = {name: topic.topic_id for name, topic in target_topics.items()}
-        diverged = _diverged(flow, opposite, target_ids, by_records=by_records) if opposite else {}
+        diverged = (
+            _divergences(flow, opposite, target_ids, by_records=by_records) if opposite else {}
+        )
         return cls(
             HomeRoutes.of(flow, topics - remote.keys(), selected, last_seen, by_records=by_records),
             selected,
@@ -216,11 +218,11 @@ def _source_topics(
     return _SourceTopics(ids, logs, frozenset(known), refused)
 
 
-def _diverged(
+def _divergences(
     flow: Flow, opposite: LedgerTable, target_ids: Mapping[str, str], *, by_records: bool
 ) -> dict[TopicPartition, int]:
     """Where the target's logs part from those that the opposite flow has copied."""
-    copied, names = copied_of(opposite, target_ids)
+    copied, names = copies_of(opposite, target_ids)
     return all_diverged(
         flow.target, flow.source, opposite, copied, names, by_records=by_records
     ).offsets

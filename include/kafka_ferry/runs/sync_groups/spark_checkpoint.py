@@ -73,7 +73,7 @@ def _translate(flow: Flow, old: StateFolder, new: StateFolder, clamp: bool) -> R
     if not new.is_empty():
         raise CheckpointRefused([f"{new.location}, where it is to be written, is not empty."])
     checkpoint = read_checkpoint(old)
-    placing, notes = _placing_of(flow, _topics(checkpoint))
+    placing, notes = _placing(flow, _topics(checkpoint))
     translated = rewrite(checkpoint, placing, clamp=clamp)
     if checkpoint.stateful:
         old.folder(STATE).copy_to(new.folder(STATE))
@@ -137,7 +137,7 @@ def _topics(checkpoint: SparkCheckpoint) -> set[str]:
     return {partition.topic for some in offsets for partition in some or {}}
 
 
-def _placing_of(flow: Flow, read: Collection[str]) -> tuple[Placing, list[str]]:
+def _placing(flow: Flow, read: Collection[str]) -> tuple[Placing, list[str]]:
     """The routes of the topics' offsets to the target, and notes on them."""
     ledger = flow_ledger(flow)
     target, name = ClusterControl(flow.target), ledger_topic(flow.source.alias)

@@ -76,7 +76,7 @@ class Gone:
     source_cluster_id: str
     kept: Kept
 
-    def committed(self, group: str) -> list[TopicPartition]:
+    def partitions_of(self, group: str) -> list[TopicPartition]:
         """The *target* partitions for which a group has committed offsets, as far as that is known."""
         offsets = self.there.get(group, {})
         return sorted(offsets) if isinstance(offsets, Mapping) else []
@@ -84,7 +84,7 @@ class Gone:
     def deletable(self, move: GroupMove) -> list[TopicPartition]:
         """The *target* partitions of a group whose offsets can be deleted, as far as there are any."""
         wanted = {one.target for one in move.partitions if one.action == "deleted"}
-        return [tp for tp in self.committed(move.group.name) if tp in wanted]
+        return [tp for tp in self.partitions_of(move.group.name) if tp in wanted]
 
     def limit_to_plan(self, plan: Plan) -> list[GroupMove]:
         """The groups; what the plan does not delete is ``held``."""

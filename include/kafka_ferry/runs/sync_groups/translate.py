@@ -21,7 +21,7 @@ from kafka_ferry.ledger.table_files import held_if_unwritable
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.retry import retry_for
-from kafka_ferry.runs.provenance.diverged_epochs import copied_of
+from kafka_ferry.runs.provenance.diverged_epochs import copies_of
 from kafka_ferry.runs.provenance.diverged_logs import DivergedLogs, all_diverged
 from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
@@ -256,10 +256,10 @@ def read_diverged(
     """
     here = there = DivergedLogs({})
     if is_up:
-        copied = copied_of(ledger, source_ids)
+        copied = copies_of(ledger, source_ids)
         here = all_diverged(flow.source, flow.target, ledger, *copied, by_records=True)
     if opposite:
-        copied = copied_of(opposite, remote_ids)
+        copied = copies_of(opposite, remote_ids)
         there = all_diverged(flow.target, flow.source, opposite, *copied, by_records=is_up)
     return here, there
 

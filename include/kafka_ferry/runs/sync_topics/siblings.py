@@ -31,7 +31,7 @@ def topics_of_siblings(run: RunContext, plan: Plan, topics: Collection[str]) -> 
     def ask(some: list[str]) -> dict[str, bool | FerryError]:
         # In this order: what was announced and is marked by now is no longer announced.
         run.project_ledger()
-        marked = run.ledger.created_since(plan.ledger_end, but_by=plan.run)
+        marked = run.ledger.topics_created_since(plan.ledger_end, but_by=plan.run)
         announced = {name for name, runs in run.ledger.creators().items() if runs - {plan.run}}
         return {
             name: _Unmarked(f"another run is about to create {name}.")

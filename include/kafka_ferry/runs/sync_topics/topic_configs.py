@@ -103,7 +103,7 @@ class ConfigChanges:
 
     def _new_topics(self) -> set[str]:
         """The remote topics that a run of the flow has created, and which are there still."""
-        names = self.run.ledger.created_since(self.plan.ledger_end)
+        names = self.run.ledger.topics_created_since(self.plan.ledger_end)
         if not names:
             return set()
         marks, ids = self.run.ledger.marks(), self.target.topic_ids(names)
@@ -239,7 +239,7 @@ class ConfigChanges:
         if not (self.changes.set_configs or self.changes.creations):
             return
         self.run.project_ledger()
-        self._overtaken = self.run.ledger.applied_since(self.plan.ledger_end, but_by=self.plan.run)
+        self._overtaken = self.run.ledger.configs_since(self.plan.ledger_end, but_by=self.plan.run)
         names = {
             planned.remote_topic
             for planned in self.changes.set_configs

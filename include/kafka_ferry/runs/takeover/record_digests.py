@@ -84,7 +84,7 @@ def read_log(
 
 
 def _last_stable_offset(cluster: WireCluster, log: PartitionLog) -> int:
-    with cluster.forgetting():
+    with cluster.forget_on_error():
         question = offsets_question(cluster, log.leader, {log.partition: LATEST}, READ_COMMITTED)
         entry = question.ask()[log.partition]
     if entry.error_code:

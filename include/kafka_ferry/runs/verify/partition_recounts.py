@@ -65,7 +65,7 @@ def recount_now(
         [topics[name] for name in names], "read_uncommitted", wait_s=flow.partition_wait_ms / 1000
     )
     ends = {tp: max(claim.log_end for claim in of_tp) for tp, of_tp in claims.items()}
-    doubtful = _truncated_since(
+    doubtful = _truncation_since(
         flow, {tp: ends[tp] for tp in claims.keys() & logs.keys()}, recounts
     )
     doubtful |= {tp for tp in claims if (logs[tp].end < ends[tp] if tp in logs else bool(stored))}
@@ -79,7 +79,7 @@ def recount_now(
     }
 
 
-def _truncated_since(
+def _truncation_since(
     flow: Flow,
     ends: Mapping[TopicPartition, int],
     recounts: Mapping[TopicPartition, PartitionRecount],

@@ -18,7 +18,7 @@ import xxhash
 from kafka_ferry.batches import Reason, each_record
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.plan.backfill.windows import uncovered
+from kafka_ferry.plan.backfill.windows import gaps
 from kafka_ferry.retry import retry_for
 from kafka_ferry.verify.rows import SourceWitness
 from kafka_ferry.wire import connect
@@ -163,7 +163,7 @@ def _absent(run: str, entry: LedgerRange) -> Iterator[Stretch]:
     copied = entry.copied
     known = sorted((*copied.segments, *copied.letters))
     present = [(segment.source, segment.source + segment.records) for segment in known]
-    for start, end in uncovered(present, (copied.start, copied.end)):
+    for start, end in gaps(present, (copied.start, copied.end)):
         spare = max(0, end - start - _MOST_OFFSETS)
         first = start + (_shuffle_key(run, Stretch(entry, start, end)) % (spare + 1))
         yield Stretch(entry, first, min(end, first + _MOST_OFFSETS))

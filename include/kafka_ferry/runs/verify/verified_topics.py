@@ -98,7 +98,7 @@ def proved_topics(run: RunContext) -> list[TopicProof]:
         run: the run, whose ledger has all that it has copied.
     """
     folder, plan = run.folder, run.folder.plan()
-    proved = _proved(folder, plan)
+    proved = _proofs(folder, plan)
     if not proved:
         return []
     window = plan.options.window
@@ -121,7 +121,7 @@ def proved_topics(run: RunContext) -> list[TopicProof]:
     ]
 
 
-def unproved_later(run: RunContext) -> set[str]:
+def later_failures(run: RunContext) -> set[str]:
     """The source's topics that the newest of the later planned runs which has looked at them has not proved.
 
     A step of the run may be repeated at any time: what it has proved then may be known to be broken by now.
@@ -135,7 +135,7 @@ def unproved_later(run: RunContext) -> set[str]:
         plan = folder.known_plan()
         if plan is None or plan.options.window:
             continue
-        proved = _proved(folder, plan)
+        proved = _proofs(folder, plan)
         topics = {it.topic for it in plan.choices} | {it.topic for it in plan.remarks.refused}
         for topic in topics - looked.keys():
             looked[topic] = topic in proved
@@ -144,7 +144,7 @@ def unproved_later(run: RunContext) -> set[str]:
     return {topic for topic, is_proved in looked.items() if not is_proved}
 
 
-def _proved(folder: RunFolder, plan: Plan) -> dict[str, str]:
+def _proofs(folder: RunFolder, plan: Plan) -> dict[str, str]:
     """The topics whose planned partitions a run has all proved, each with its remote topic."""
     reconciliation = folder.reconciliation()
     verdict = reconciliation.verdict if reconciliation else None

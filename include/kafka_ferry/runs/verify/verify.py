@@ -99,7 +99,7 @@ def verify_run(
     # What was read back is only worth something if it was read from the topics that are there.
     of_topics = _topic_rows(run, plan, target, due)
     _require_same_cluster(target, plan)
-    require_same_schemas(run, plan, _unproved(due))
+    require_same_schemas(run, plan, _ranges_to_prove(due))
     tables: Rows = {"ranges": [*rows, *again], "partitions": partitions, "topics": of_topics}
     verdict = judge(tables, terms_of(run))
     reconciliation = Reconciliation(
@@ -131,7 +131,7 @@ def verify_run(
     return verdict
 
 
-def _unproved(due: Due) -> list[LedgerRange]:
+def _ranges_to_prove(due: Due) -> list[LedgerRange]:
     """The ranges that no run has proved yet, in the remote topics that are there."""
     return [
         it

@@ -145,7 +145,7 @@ class AvroSchema:
         stream = io.BytesIO()
         try:
             if self._walk.has_unnamed_types:
-                record = self._unions.named(record, self._root)
+                record = self._unions.name_types(record, self._root)
             self._fastavro.schemaless_writer(stream, self._codec, record)
         except Exception as error:
             # Its text would quote the record, and all of the schema.
@@ -193,7 +193,7 @@ class AvroSchema:
         first = field["type"][0] if isinstance(field["type"], list) else field["type"]
         if kind_of(self._resolve(first)) in ("bytes", "fixed"):
             return default.encode("latin-1")
-        return self._unions.named_default(default, field["type"])
+        return self._unions.name_default(default, field["type"])
 
     def _fields(
         self, node: Any, words: Collection[str], above: Names, budget: Budget

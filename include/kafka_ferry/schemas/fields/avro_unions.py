@@ -22,11 +22,11 @@ class TypedUnions:
     def __init__(self, named_types: Mapping[str, Any]) -> None:
         self._named = named_types
 
-    def named(self, value: Any, node: Any) -> Any:
+    def name_types(self, value: Any, node: Any) -> Any:
         """A value of a type, as fastavro reads it, which names only the types of records, enumerations and fixed."""
         return self._value(value, node, is_default=False)
 
-    def named_default(self, default: Any, node: Any) -> Any:
+    def name_default(self, default: Any, node: Any) -> Any:
         """A default of a type, in which a union's object is of the first record or map among its types.
 
         Raises:

@@ -86,12 +86,12 @@ class ParsedExpression:
     @property
     def names(self) -> Iterator[tuple[str, ...]]:
         """The columns and fields that it names, each by its parts; not what a lambda calls its arguments."""
-        yield from (name for _, name in self._named())
+        yield from (name for _, name in self._names())
 
     @property
     def reads(self) -> Iterator[tuple[RecordPath, RuleVerb]]:
         """The fields of keys and values and the headers that it reads by name, or asks for."""
-        for node, (part, *names) in self._named():
+        for node, (part, *names) in self._names():
             path = None
             if part.lower() in PARTS and names:
                 path = RecordPath("key" if part.lower() == "key" else "value", tuple(names))
@@ -116,7 +116,7 @@ class ParsedExpression:
             above.kind in _SEEKING or (above.names[-1].lower() in _SEEKING_FUNCTIONS)
         )
 
-    def _named(self) -> Iterator[tuple[Node, tuple[str, ...]]]:
+    def _names(self) -> Iterator[tuple[Node, tuple[str, ...]]]:
         """What it names, each with the node that does."""
         own = {argument.names[0].lower() for argument in self.tree.nodes if _is_argument(argument)}
         for node in self.tree.nodes:

@@ -26,7 +26,7 @@ from kafka.protocol.metadata import ApiVersionsRequest
 
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.printable import excerpt
-from kafka_ferry.retry import at_most, heeded_s
+from kafka_ferry.retry import at_most, silence_s
 from kafka_ferry.wire.connections.responses import decode_response, response_class_of
 from kafka_ferry.wire.connections.sasl import log_in
 from kafka_ferry.wire.connections.sockets import open_socket
@@ -196,7 +196,7 @@ class Connection:
         quiet_s = self._quiet_until - time.monotonic()
         if quiet_s <= 0:
             return
-        if quiet_s > heeded_s(quiet_s):
+        if quiet_s > silence_s(quiet_s):
             raise ClusterUnreachable(
                 f"{self.address} asks for {quiet_s:,.0f} s without a request, as for a client above its quota.",
                 advice="Raise the quota of the flow's principal there, or wait longer (--timeout, admin.timeout.ms).",

@@ -56,7 +56,7 @@ def with_batches(
     """
     read = {tp: logs[tp] for tp in offsets if tp in logs}
     inside = {tp: log.leader for tp, log in read.items() if log.start <= offsets[tp] < log.end}
-    with suppress(FerryError), cluster.forgetting():
+    with suppress(FerryError), cluster.forget_on_error():
         for fetched in fetch_each(cluster, inside, offsets, _ONE_BATCH_BYTES):
             tp = fetched.partition
             with suppress(CorruptBatch):
@@ -190,7 +190,7 @@ def markers_at(
         ClusterUnreachable: if a broker does not answer, or not for every partition.
         BrokerError: transient while a leader cannot say.
     """
-    with cluster.forgetting():
+    with cluster.forget_on_error():
         leaders = cluster.recent_leaders(offsets)
         nodes = {tp: answer.node for tp, answer in leaders.items() if answer.node >= 0}
         answers = fetch_each(cluster, nodes, offsets, _MARKER_BYTES)

@@ -30,7 +30,7 @@ def first_record(cluster: WireCluster, partition: TopicPartition, offset: int) -
     Raises:
         FerryError: if the partition cannot be read there.
     """
-    with corrupt_in(partition, cluster.alias), cluster.forgetting():
+    with corrupt_in(partition, cluster.alias), cluster.forget_on_error():
         return _first_record(cluster, partition, offset)
 
 

@@ -46,7 +46,7 @@ def read_held_back(
     led: dict[TopicPartition, int] = {}
 
     def ask() -> dict[TopicPartition, int]:
-        with cluster.forgetting():
+        with cluster.forget_on_error():
             leaders = cluster.recent_leaders(stable_ends)
             led.update({tp: leader.node for tp, leader in leaders.items() if leader.node >= 0})
             return high_watermarks(cluster, led)
@@ -79,7 +79,7 @@ def wait_for_shown(cluster: WireCluster, ends: Mapping[TopicPartition, int]) -> 
     shown = set[TopicPartition]()
 
     def ask() -> None:
-        with cluster.forgetting():
+        with cluster.forget_on_error():
             leaders = cluster.recent_leaders(ends)
             led = {tp: leader.node for tp, leader in leaders.items() if leader.node >= 0}
             # In this order: what is open at first and ends in between is not waited for.

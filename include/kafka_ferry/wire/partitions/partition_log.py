@@ -48,7 +48,7 @@ def partition_logs(
         BrokerError: transient while there is no leader, or it does not know.
         ClusterUnreachable: if a broker does not answer, or not for every partition.
     """
-    with cluster.forgetting():
+    with cluster.forget_on_error():
         leaders = _leaders(cluster, partitions, recent=True)
         offsets = log_offsets(cluster, leaders, (EARLIEST, LATEST))
     return {tp: PartitionLog(tp, leaders[tp], start, end) for tp, (start, end) in offsets.items()}

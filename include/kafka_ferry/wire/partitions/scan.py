@@ -151,7 +151,7 @@ def retried_batches(
     """
     at = start
 
-    def following() -> Batch | None:
+    def next_batch() -> Batch | None:
         nonlocal batches
         try:
             if batches is None:
@@ -161,7 +161,7 @@ def retried_batches(
             batches = None
             raise
 
-    while batch := retry(following):
+    while batch := retry(next_batch):
         yield batch
         at = batch.header.next_offset
 
@@ -185,7 +185,7 @@ def ended_batches(
             return fates_after(cluster, log.leader, log.partition, after, undecided)
 
     with (
-        cluster.forgetting(),
+        cluster.forget_on_error(),
         # A marker may be none.
         corrupt_in(log.partition, cluster.alias),
         _reader(cluster, log, max_bytes, committed=True) as reader,
@@ -226,7 +226,7 @@ def stored_batches(
         FerryError: if the partition cannot be read.
     """
     at = start
-    with cluster.forgetting(), _reader(cluster, log, max_bytes, committed=False) as reader:
+    with cluster.forget_on_error(), _reader(cluster, log, max_bytes, committed=False) as reader:
         answers = LogAnswers(cluster, log.leader, log.partition, reader.fetch)
         while at < end:
             fetched, at = answers.at(at)

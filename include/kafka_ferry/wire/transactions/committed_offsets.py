@@ -75,7 +75,7 @@ def committed_offsets(
     wanted = None if partitions is None else list(partitions)
 
     def ask() -> dict[TopicPartition, Committed]:
-        with cluster.forgetting():
+        with cluster.forget_on_error():
             answer = group_offsets_question(cluster, group, wanted, stable=stable).ask()
             answer.require_all(cluster.alias, group)
         return {**answer.offsets}
@@ -94,7 +94,7 @@ def has_pending_offsets(
     wanted = list(partitions)
 
     def ask() -> bool:
-        with cluster.forgetting():
+        with cluster.forget_on_error():
             return group_offsets_question(cluster, group, wanted).ask().is_pending
 
     return bool(wanted) and retry(ask)

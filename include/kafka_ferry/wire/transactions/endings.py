@@ -138,7 +138,7 @@ def _commit(cluster: WireCluster, state: Any) -> int:
         producer_epoch=state.producer_epoch,
         committed=True,
     )
-    with cluster.forgetting():
+    with cluster.forget_on_error():
         return int(
             cluster.coordinator(state.transactional_id, TRANSACTION).call(request).error_code
         )
@@ -146,7 +146,7 @@ def _commit(cluster: WireCluster, state: Any) -> int:
 
 def _state(cluster: WireCluster, transactional_id: str) -> Any:
     """The coordinator's description of the last transaction; None where it has none or is too old."""
-    with cluster.forgetting():
+    with cluster.forget_on_error():
         question = _state_question(cluster, transactional_id)
         return question.ask() if question else None
 
@@ -177,7 +177,7 @@ def producer_ids(cluster: WireCluster, transactional_ids: Iterable[str]) -> froz
         FerryError: if a coordinator does not answer.
     """
     names = list(transactional_ids)
-    with cluster.forgetting():
+    with cluster.forget_on_error():
         cluster.find_coordinators([(name, TRANSACTION) for name in names])
         questions = {name: _state_question(cluster, name) for name in names}
         supported = {name: question for name, question in questions.items() if question}
@@ -226,7 +226,7 @@ def is_replicated(cluster: WireCluster, transactional_id: str) -> bool:
     Raises:
         FerryError: if the coordinator does not answer.
     """
-    with cluster.forgetting():
+    with cluster.forget_on_error():
         question = replication_question(cluster, transactional_id)
         return question is None or question.ask()
 

@@ -375,7 +375,7 @@ class TransactionalProducer:
     def _retry(self, ask: Callable[[], _T]) -> _T:
         def attempt() -> _T:
             try:
-                with self._cluster.forgetting():
+                with self._cluster.forget_on_error():
                     return ask()
             except ClusterUnreachable:
                 self.may_arrive_late = True

@@ -234,7 +234,7 @@ class Settlement:
         Each of them, once it is over, stays so: their order does not matter.
         """
         producer = self._producer
-        with self._cluster.forgetting(), self._coordination.forgetting():
+        with self._cluster.forget_on_error(), self._coordination.forget_on_error():
             leaders = self._cluster.recent_leaders(written)
             by_node, leaderless = open_parts_questions(
                 self._cluster, leaders, producer.producer_id, optional

@@ -12,10 +12,10 @@ from kafka_ferry.model.ranges import Settled
 from kafka_ferry.plan.backfill.windows import (
     Accounted,
     common,
+    gaps,
     hull,
     merge_spans,
     settled_spans,
-    uncovered,
     whole_spans,
     within,
 )
@@ -112,7 +112,7 @@ def test_an_offset_that_is_in_no_span_is_uncovered(
     spans: list[tuple[int, int]], offsets: tuple[int, int]
 ) -> None:
     covered = {o for span in spans for o in range(*span)}
-    parts = uncovered(merge_spans(spans), offsets)
+    parts = gaps(merge_spans(spans), offsets)
     assert [o for part in parts for o in range(*part)] == sorted({*range(*offsets)} - covered)
     assert merge_spans(parts) == parts
 

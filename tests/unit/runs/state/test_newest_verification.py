@@ -65,7 +65,7 @@ def test_what_failed_is_named_with_where(of_range, of_partition, unproved, check
     )
     found = NewestVerification("r", Reconciliation(*rows, verdict))
 
-    assert found.unproved() == unproved
+    assert found.failed_partitions() == unproved
     assert [check.key for check in found.failed_checks()] == checks
     assert found.text.endswith(text)
     assert bool(found.text) == bool(unproved)

@@ -10,7 +10,7 @@ from kafka_ferry.batches.epochs import EpochEnd
 from kafka_ferry.config import Flow
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.verify import partition_recounts
-from kafka_ferry.runs.verify.partition_recounts import _truncated_since
+from kafka_ferry.runs.verify.partition_recounts import _truncation_since
 from kafka_ferry.verify import PartitionRecount
 
 P0 = TopicPartition("eu.orders", 0)
@@ -35,4 +35,4 @@ def test_what_was_read_counts_where_the_leader_says_that_the_log_has_it(
     monkeypatch.setattr(partition_recounts, "connect", lambda _: nullcontext())
     monkeypatch.setattr(partition_recounts, "epoch_ends", lambda *_: answer)
     recounts = {P0: PartitionRecount((), 0, epoch=3)}
-    assert _truncated_since(flow, {P0: 90}, recounts) == ({P0} if is_doubtful else set())
+    assert _truncation_since(flow, {P0: 90}, recounts) == ({P0} if is_doubtful else set())

@@ -12,7 +12,7 @@ from kafka_ferry.model import OffsetsChoice, Plan, Range, Refusal, RunOptions, W
 from kafka_ferry.report.summary import RunScope, RunSummary
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import Reconciliation, RunFolder
-from kafka_ferry.runs.verify.verified_topics import TopicProof, proved_topics, unproved_later
+from kafka_ferry.runs.verify.verified_topics import TopicProof, later_failures, proved_topics
 from kafka_ferry.verify import ExpectationResult, TopicRow, Verdict
 from tests.support.runs.reports import changed
 from tests.unit.ledger.entries import a_copied_range, a_transaction
@@ -126,13 +126,13 @@ def test_a_step_that_is_repeated_knows_what_later_runs_have_found(
 
     run.folder.save_plan(made)
     later(1, orders_off)
-    assert unproved_later(run) == set()
+    assert later_failures(run) == set()
     later(3, orders_off, refused=refused)
-    assert unproved_later(run) == {"orders", "clicks"}
+    assert later_failures(run) == {"orders", "clicks"}
     later(4, GOOD, options=RunOptions(topics=("orders",)), choices=choices[:1])
-    assert unproved_later(run) == {"clicks"}
+    assert later_failures(run) == {"clicks"}
     later(5, orders_off, options=RunOptions(window=Window(1, 2)))
-    assert unproved_later(run) == {"clicks"}
+    assert later_failures(run) == {"clicks"}
 
 
 def test_a_topic_with_a_partition_that_was_refused_is_not_proved(proofs: Any) -> None:

@@ -48,7 +48,7 @@ def show_copies(flow: Flow, names: list[str], *, yes: bool, as_json: bool) -> No
     verification = newest_verification(flow)
     doubts = Doubts(
         [] if yes else _other_refusals(flow, names, states),
-        repair.still_there(verification.unproved()) if verification else frozenset(),
+        repair.still_there(verification.failed_partitions()) if verification else frozenset(),
         verification.text if verification else "",
     )
     # A topic that no run could copy again is given up only if it is named.

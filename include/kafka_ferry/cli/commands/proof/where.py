@@ -45,7 +45,7 @@ def where(
     Exits with 2 if no run has accounted for the offset.
     """
     from kafka_ferry.runs.state.step_time import step_time
-    from kafka_ferry.runs.where import deleted_before, ledger_partitions, next_offset, where
+    from kafka_ferry.runs.where import ledger_partitions, log_start, next_offset, where
 
     chosen, source = one_flow_within(timeout, config, flow), TopicPartition(topic, partition)
     with step_time(chosen):
@@ -71,7 +71,7 @@ def where(
             known = f"other offsets of it, up to {following}"
         else:
             known = f"it up to offset {following}"
-        start = deleted_before(chosen, source)
+        start = log_start(chosen, source)
         gone = ""
         if start is not None and offset < start:
             gone = (

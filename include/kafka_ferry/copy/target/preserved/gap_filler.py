@@ -92,7 +92,7 @@ class Gaps:
         for tp, code in filled.refused.items():
             queue = queues[tp]
             if is_transient(code) and queue.range:
-                self._verdicts.failed_transiently(queue.range, queue.end, code)
+                self._verdicts.fail_for_now(queue.range, queue.end, code)
             else:
                 self._fail(queue, queue.end, f"it refuses control records: {error_name(code)}.")
 

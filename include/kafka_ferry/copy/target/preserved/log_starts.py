@@ -39,7 +39,7 @@ class LogStarts:
         for tp, code in self._delete(queues, starts).items():
             queue = queues[tp]
             if is_transient(code) and queue.range:
-                self._verdicts.failed_transiently(queue.range, queue.end, code)
+                self._verdicts.fail_for_now(queue.range, queue.end, code)
             else:
                 self._refuse(tp, queue, starts[tp], code, otherwise)
 

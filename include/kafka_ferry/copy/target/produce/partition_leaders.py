@@ -101,7 +101,7 @@ def check_topics(
             range_, leader = queues[tp].range, leaders.get(tp)
             assert range_ is not None
             if leader is None:
-                verdicts.failed_transiently(range_, range_.start, UNKNOWN_TOPIC_OR_PARTITION)
+                verdicts.fail_for_now(range_, range_.start, UNKNOWN_TOPIC_OR_PARTITION)
             elif leader.topic_id not in ("", queues[tp].remote_topic_id):
                 verdicts.fail(range_, range_.start, _RECREATED)
                 verdicts.make_void(f"{tp}: {_RECREATED}", excludes=True)
@@ -111,12 +111,12 @@ def _check(
     range_: Range, leader: PartitionLeader, min_insync_replicas: int, verdicts: Verdicts
 ) -> None:
     if leader.node < 0:
-        verdicts.failed_transiently(range_, range_.start, leader.error, _why_none(leader))
+        verdicts.fail_for_now(range_, range_.start, leader.error, _why_none(leader))
     elif range_.remote_topic_id not in ("", leader.topic_id):
         verdicts.fail(range_, range_.start, _RECREATED)
     elif leader.in_sync < min(min_insync_replicas, leader.replicas):
         # Not even an abort marker could be written: the partition would block all the others.
-        verdicts.failed_transiently(range_, range_.start, NOT_ENOUGH_REPLICAS)
+        verdicts.fail_for_now(range_, range_.start, NOT_ENOUGH_REPLICAS)
 
 
 def _why_none(leader: PartitionLeader) -> str:

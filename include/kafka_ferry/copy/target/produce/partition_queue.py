@@ -139,7 +139,7 @@ class PartitionQueue:
         self.sent.append(out)
         return out
 
-    def stored(self, out: Outgoing, base_offset: int) -> bool:
+    def note_stored(self, out: Outgoing, base_offset: int) -> bool:
         """Note where the target has stored a batch; returns whether that is after all that it had stored before."""
         assert out.converted.batch is not None
         is_after = base_offset >= self.stored_to

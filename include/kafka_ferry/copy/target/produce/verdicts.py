@@ -120,7 +120,7 @@ class Verdicts:
         if answer.code == NONE and after_refused:
             self.make_void(f"{refused} A later batch was accepted.", excludes=True)
         elif answer.code == NONE:
-            if not queue.stored(out, answer.base_offset):
+            if not queue.note_stored(out, answer.base_offset):
                 # What it has stored of this transaction may be gone, and would be committed without it.
                 lost = "its log has lost records (an unclean leader election?)"
                 self.make_void(f"Writing {what}: {lost}.")
@@ -129,7 +129,7 @@ class Verdicts:
         elif answer.code in _VOID:
             self.make_void(f"Writing {what}: {error_name(answer.code)}.")
         elif is_transient(answer.code) and out.range:
-            self.failed_transiently(out.range, out.converted.start, answer.code)
+            self.fail_for_now(out.range, out.converted.start, answer.code)
         else:
             needed = [Right.topic("WRITE", out.range.target.topic)] if out.range else []
             error = fault(answer.code, f"Writing {what}", *needed)
@@ -177,7 +177,7 @@ class Verdicts:
         rejections = self._rejections.get(source)
         return bool(rejections and any(at >= offset for at in rejections.errors))
 
-    def failed_transiently(self, range_: Range, offset: int, code: int, why: str = "") -> None:
+    def fail_for_now(self, range_: Range, offset: int, code: int, why: str = "") -> None:
         """Handle a transient error of one partition: it is set aside, and the transaction is void.
 
         Args:

@@ -153,7 +153,7 @@ class ProtobufSchema:
         file = self._files.root
         names, messages = [file.package] if file.package else [], file.message_type
         for depth, index in enumerate(indexes):
-            declared = self._declared_in(indexes[:depth], messages)
+            declared = self._messages_in(indexes[:depth], messages)
             matches = {
                 counted[index].name: counted[index]
                 for counted in (messages, declared)
@@ -167,7 +167,7 @@ class ProtobufSchema:
             messages = message.nested_type
         return ".".join(names)
 
-    def _declared_in(self, above: _Indexes, messages: Sequence[Any]) -> Sequence[Any]:
+    def _messages_in(self, above: _Indexes, messages: Sequence[Any]) -> Sequence[Any]:
         """Those of the messages within ``above`` that no map is made of, looked for once, and not for each record."""
         if above not in self._declared:
             self._declared[above] = [one for one in messages if not one.options.map_entry]
@@ -271,7 +271,7 @@ def _change(descriptor: Any, record: bytes, names: Names, value: Any) -> bytes:
     fields = wire_fields(record)
     own = [part for part in fields if part.number == field.number]
     if below:
-        return _changed_within(field, record, own, tuple(below), value)
+        return _change_within(field, record, own, tuple(below), value)
     if value is None:
         if field.is_required:
             raise NotReadable(f"{name} is required")
@@ -289,7 +289,7 @@ def _change(descriptor: Any, record: bytes, names: Names, value: Any) -> bytes:
     return replace_fields(record, gone, field.number, written)
 
 
-def _changed_within(
+def _change_within(
     field: Any, record: bytes, own: list[WireField], names: Names, value: Any
 ) -> bytes:
     """A message with another value of what is within one of its fields; the same if it has none."""

@@ -59,7 +59,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/runs/test_growth.py": "wire/partitions: by_leader log_dirs; wire/transactions: open_transactions",
     "unit/runs/test_run.py": "runs: run_plan; runs/state: ended_steps",
     "unit/runs/test_views.py": "runs/state: file_cache",
-    "unit/runs/verify/test_verify.py": "runs/verify: recount",
+    "unit/runs/verify/test_verify.py": "runs/verify: recount target_rows",
     "unit/schemas/fields/test_avro.py": "schemas/fields: avro_decimals avro_unions",
     "unit/schemas/fields/test_avro_walk.py": "schemas/fields: limits",
     "unit/schemas/fields/test_records.py": "schemas/fields: record_schema",
@@ -121,7 +121,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/runs/failover/test_unread_letters.py": "runs/failover: readers",
     "integration/situations/test_source.py": "runs/provenance: diverged_epochs",
     "integration/situations/test_log_ends.py": "runs/provenance: log_ends log_mismatches own_producers; "
-    "wire/partitions: at_offset",
+    "runs/verify: read_back; wire/partitions: at_offset",
     "integration/situations/test_target.py": "runs/sync_topics: other_ledgers",
     "integration/situations/test_one_file.py": "runs/state: one_file",
     "integration/runs/test_plan_diff.py": "runs/plan: discover log_sizes remote_records",

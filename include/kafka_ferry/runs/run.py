@@ -400,7 +400,7 @@ class Run:
         Returns:
             How many target partitions were read.
         """
-        from kafka_ferry.runs.verify.verify import read_back
+        from kafka_ferry.runs.verify.read_back import read_back
 
         with self._retry_time():
             return read_back(spark, self._context, shard)
@@ -415,7 +415,7 @@ class Run:
         Raises:
             FerryError: the run was not planned, or a cluster does not answer.
         """
-        from kafka_ferry.runs.verify.verify import needs_spark
+        from kafka_ferry.runs.verify.read_back import needs_spark
 
         plan = self._copying_plan()
         if step == "mirror":

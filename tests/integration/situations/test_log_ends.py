@@ -20,7 +20,7 @@ from kafka_ferry.runs.failover.failover import failover
 from kafka_ferry.runs.repair.findings import Findings
 from kafka_ferry.runs.sync_groups.translate import Translator
 from kafka_ferry.runs.takeover.takeover import Takeover
-from kafka_ferry.runs.verify.verify import read_back
+from kafka_ferry.runs.verify.read_back import read_back
 from kafka_ferry.runs.where import where
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster

@@ -10,7 +10,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.verify import verify as verify_module
-from kafka_ferry.runs.verify.verify import read_back
+from kafka_ferry.runs.verify.read_back import read_back
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import (
     Record,

@@ -7,7 +7,7 @@ that the run's id shuffles, from every topic one before any has two, and of each
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import xxhash
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from kafka_ferry.ledger import CopiedRange, LedgerRange, RangeKey
     from kafka_ferry.model import Plan, Topic
     from kafka_ferry.runs.state.run_context import RunContext
+    from kafka_ferry.runs.state.stored_recounts import StoredRecounts
+    from kafka_ferry.runs.verify.due import Due
     from kafka_ferry.spark.session import SparkSource
 
 MOST_OFFSETS: Final = 10_000
@@ -81,6 +83,28 @@ def ranges_to_evaluate(
         of_topic[entry.copied.topic] += 1
     order = sorted(range(len(candidates)), key=turns.__getitem__)
     return [candidates[at] for at in order[: flow.verify_transforms]]
+
+
+def evaluate_due(
+    spark: SparkSource, run: RunContext, plan: Plan, due: Due, stored: StoredRecounts | None
+) -> _Evaluated:
+    """By range that is due, what came of evaluating its rule again: in the step ``mirror``, or else now.
+
+    Args and errors as of ``evaluate_chosen``, and:
+        stored: what the step ``mirror`` has stored; None where that is not believed.
+    """
+    known = stored.evaluations() if stored else {}
+    return known | evaluate_chosen(spark, run, left_to_evaluate(run, plan, due, known))
+
+
+def left_to_evaluate(
+    run: RunContext, plan: Plan, due: Due, known: Container[RangeKey]
+) -> list[LedgerRange]:
+    """The ranges whose rules are still to be evaluated again: a sample is not taken twice."""
+    if run.flow.verify_transforms != "all" and any(range_.key in known for range_ in due.ranges):
+        return []
+    chosen = ranges_to_evaluate(run.flow, run.run_id, plan, due.ranges, due.topics)
+    return [entry for entry in chosen if entry.key not in known]
 
 
 def evaluate_chosen(

@@ -18,6 +18,7 @@ from kafka_ferry.model.changes import Applied
 from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
+from kafka_ferry.runs.verify import target_rows
 from kafka_ferry.runs.verify import verify as verify_module
 from kafka_ferry.spark import recount
 from kafka_ferry.state import StateFolder
@@ -168,10 +169,10 @@ def target(monkeypatch: pytest.MonkeyPatch) -> Target:
 
     monkeypatch.setattr(verify_module, "ClusterControl", Control)
     monkeypatch.setattr(recount, "recount_all", made.recount)
-    monkeypatch.setattr(verify_module, "ends_before", lambda *_: {})
+    monkeypatch.setattr(target_rows, "ends_before", lambda *_: {})
     monkeypatch.setattr(verify_module, "require_own_writers", lambda *_: None)
     monkeypatch.setattr(verify_module, "wait_until_settled", lambda *_: None)
-    monkeypatch.setattr(verify_module, "read_positions", lambda *_: made.positions)
+    monkeypatch.setattr(target_rows, "read_positions", lambda *_: made.positions)
     monkeypatch.setattr(verify_module, "append_entry", lambda _, entry: made.appended.append(entry))
     return made
 

@@ -83,10 +83,11 @@ def routes(
     pending: dict[CopiedPartition, tuple[int, RangeColumns]] = {}
     returned: dict[CopiedPartition, tuple[int, RangeColumns]] = {}
     if opposite is not None:
-        opposite_columns = _columns(opposite, remote_ids, topic_ids, ())
-        returned = {key.reverse(): columns for key, columns in opposite_columns.items()}
-        if topics:
-            returned = {key: columns for key, columns in returned.items() if key.topic in topics}
+        returned = {
+            key.reverse(): columns
+            for key, columns in _columns(opposite, remote_ids, topic_ids, ()).items()
+            if not topics or key.remote_topic in topics
+        }
         if before is not None:
             pending = _columns(ledger, topic_ids, remote_ids, topics, since=before)
     has_backfills = any(

@@ -23,7 +23,7 @@ from kafka_ferry.batches.converted_batch import assemble
 from kafka_ferry.batches.record_format.records import fitting_batches, runs_of, split_at_gaps
 from kafka_ferry.batches.rule_counts import CHANGED, FAILED, RuleUse
 from kafka_ferry.transform.changer import Changer
-from kafka_ferry.transform.evaluator import Evaluated
+from kafka_ferry.transform.evaluator import Evaluated, Values
 from kafka_ferry.transform.json_fields import NotAnObject
 from kafka_ferry.transform.record_limits import too_large
 
@@ -91,32 +91,43 @@ def apply_rule(
     )
     filtered = list(compress(records, map(not_, keep)))
     kept = list(compress(records, keep)) if filtered else list(records)
-    changed, counts = 0, changer.new_counts()
+    rule_counts, changed = _read_counts(reads, evaluated.seen), 0
     if changer.changes:
         values = evaluated.values or [()] * len(records)
-        for place, (record, new_values) in enumerate(
-            zip(kept, compress(values, keep), strict=True)
-        ):
-            if record[0] in errors:
-                continue
-            try:
-                content = changer.change(record[3], new_values, counts)
-            except NotAnObject as error:
-                errors[record[0]] = str(error)
-            else:
-                changed += content != record[3]
-                kept[place] = (*record[:3], content)
-    rule_counts = _read_counts(reads, evaluated.seen)
+        changed, uses = _change_all(kept, [*compress(values, keep)], changer, errors)
+        rule_counts |= {CHANGED: changed, **uses}
     if errors:
         rule_counts[FAILED] = len(errors)
-    if changer.changes:
-        rule_counts[CHANGED] = changed
-        rule_counts |= {use.key: records for use, records in changer.uses(counts)}
     if not filtered and not changed:
         same = replace(converted, rule_counts=rule_counts) if rule_counts else converted
         return TransformedBatch((same,), errors)
     became = rebuilt(converted, kept, filtered, topic_limits, rule_counts)
     return TransformedBatch(tuple(became), errors)
+
+
+def _change_all(
+    records: list[Record], values: Sequence[Values], changer: Changer, errors: dict[int, str]
+) -> tuple[int, dict[str, int]]:
+    """Change records in place, but for those with an error; say how many are others now, and what was used.
+
+    Args:
+        records: the records.
+        values: for each, what the rule's expressions gave.
+        changer: the rule.
+        errors: by source offset, why a record stays as it is; what fails here is added.
+    """
+    changed, counts = 0, changer.new_counts()
+    for place, (record, new_values) in enumerate(zip(records, values, strict=True)):
+        if record[0] in errors:
+            continue
+        try:
+            content = changer.change(record[3], new_values, counts)
+        except NotAnObject as error:
+            errors[record[0]] = str(error)
+        else:
+            changed += content != record[3]
+            records[place] = (*record[:3], content)
+    return changed, {use.key: count for use, count in changer.uses(counts)}
 
 
 def rebuilt(

@@ -204,14 +204,14 @@ class TopicBackfill:
         self._after += after
         known = self._facts.settled.get(source, ())
         if source in self._facts.cut:
-            reached = (self._facts.older.get(source, 0), min(bounds.start, position))
-            if deleted := deleted_offsets(known, reached, self._window):
-                is_left = offsets is not None or after > 0
+            older = self._facts.older.get(source, 0), min(bounds.start, position)
+            is_left = offsets is not None or after > 0
+            if deleted := deleted_offsets(known, older, self._window):
                 self._of_partitions.append(
                     judge_deleted(self._flow, source, bounds.start, deleted, is_left=is_left)
                 )
             else:
-                self._has_left |= offsets is None and not after
+                self._has_left |= not is_left
         if offsets is None:
             return
         settled = within(known, offsets, self._window)
@@ -228,12 +228,18 @@ class TopicBackfill:
             refusal = Refusal(source.topic, reason, "Choose a shorter span of time.", number)
             self._of_partitions.append(refusal)
             return
+        yield self._range_of(number, left, pieces, self._epoch(number, planned))
+
+    def _range_of(
+        self, number: int, offsets: Span, pieces: tuple[Settled, ...], epoch: int
+    ) -> Range:
+        """The range of a partition, of whose offsets ``pieces`` are settled already."""
         target = TopicPartition(self._remote_topic, number)
-        yield Range(
-            topic=source.topic,
+        return Range(
+            topic=self._choice.topic,
             partition=number,
-            start=left[0],
-            end=left[1],
+            start=offsets[0],
+            end=offsets[1],
             topic_id=self._source.topic_id,
             remote_topic=self._remote_topic,
             writer=writers_of(self._flow).of(target),
@@ -248,7 +254,7 @@ class TopicBackfill:
                 self._window.until_ms,
                 self._state.positions.ledger_end,
                 pieces,
-                self._epoch(number, planned),
+                epoch,
             ),
         )
 

@@ -57,12 +57,15 @@ def missing_topics(
         hint = did_you_mean(item, sorted(names), cutoff=0.6)
         advice = f"{hint} If it may be missing, name it in topics.optional.".lstrip()
         yield Refusal(item, f"{flow.source.alias} has no topic of this name.", advice)
-    if (
-        any(_topics_that_count(flow, selection.names))
-        or selection.refused
-        or missing
-        or not required
-    ):
+    if required and not missing and not selection.refused:
+        yield from _nothing_matches(flow, copied, selection)
+
+
+def _nothing_matches(
+    flow: Flow, copied: Collection[str], selection: Selection
+) -> Iterator[Refusal]:
+    """A refusal if the source has no topic that the flow copies, or would copy but for its origin."""
+    if any(_topics_that_count(flow, selection.names)):
         return
     # Topics left out because of their origin exist, and deleted ones have a policy of their own.
     meant = [*_topics_that_count(flow, (skipped.topic for skipped in selection.skipped)), *copied]

@@ -207,14 +207,14 @@ def _is_transient(answer: object) -> bool:
 
 
 def _tell_once() -> Callable[[RetryCallState], None]:
-    told = False
+    has_told = False
 
     def tell(state: RetryCallState) -> None:
-        nonlocal told
+        nonlocal has_told
         error = state.outcome.exception() if state.outcome else None
-        if not told and (state.seconds_since_start or 0) > _SILENT_S:
+        if not has_told and (state.seconds_since_start or 0) > _SILENT_S:
             log.warning("Still trying: %s", error)
-            told = True
+            has_told = True
 
     return tell
 

@@ -100,8 +100,8 @@ def public_keys(pem: bytes, at: str) -> tuple[Ed25519PublicKey, ...]:
         keys = [load_pem_public_key(one) for one in _PEM.findall(pem)]
     except (ValueError, UnsupportedAlgorithm):
         keys = []
-    found = tuple(key for key in keys if isinstance(key, Ed25519PublicKey))
-    if not found or len(found) < len(keys):
+    public_keys = tuple(key for key in keys if isinstance(key, Ed25519PublicKey))
+    if not public_keys or len(public_keys) < len(keys):
         advice = "Get it from the private key with openssl pkey -pubout."
         raise InputError(f"{at} is not a public Ed25519 key in PEM", advice=advice)
-    return found
+    return public_keys

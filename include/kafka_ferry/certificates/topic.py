@@ -188,12 +188,12 @@ def stored_certificates(cluster: Cluster, source: str, flow: str) -> list[Certif
         if of_flow == flow:
             parts.setdefault(serial, {})[number] = value
     # Without a header, the last attempt to write it was interrupted: the next one writes it again.
-    found = (
+    certificates = (
         _assemble(parts[serial], f"{topic}, serial {serial}")
         for serial in sorted(parts)
         if 0 in parts[serial]
     )
-    return [one for one in found if one.header.flow == flow]
+    return [one for one in certificates if one.header.flow == flow]
 
 
 def _parts_of_key(key: bytes, topic: str) -> tuple[str, int, int]:

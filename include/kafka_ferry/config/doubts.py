@@ -67,11 +67,11 @@ def file_doubts(flow: Flow) -> Iterator[Problem]:
         when = f"from {hours}:00 to {hours}:59" if is_one else f"of the hours {hours}"
         once = f"Write '0 {schedule[1:].strip()}' if once is meant."
         yield Problem("schedule", f"is due each minute {when}", once)
-    said = flow.model_fields_set & {"groups", "groups_exclude", "sync_group_offsets_enabled"}
-    if said and flow.groups and "sync_group_offsets_enabled" not in said:
+    set_options = flow.model_fields_set & {"groups", "groups_exclude", "sync_group_offsets_enabled"}
+    if set_options and flow.groups and "sync_group_offsets_enabled" not in set_options:
         reason = "moves no group: sync.group.offsets.enabled is false by default"
         advice = "Set it to true to move them with each run, or to false if only checkpoints and a failover are meant."
-        yield Problem("groups" if "groups" in said else "groups.exclude", reason, advice)
+        yield Problem("groups" if "groups" in set_options else "groups.exclude", reason, advice)
     if _date(flow.start_date) > datetime.now(UTC).date() + timedelta(days=1):
         yield Problem(
             "start.date", f"is {flow.start_date}: before that, the timetable starts no run"

@@ -206,10 +206,10 @@ def module_problems(key: str, name: str) -> Iterator[Problem]:
         reason = f"{name} may not be run here: of Kafka Ferry's own modules, {_POLICIES} has the policies"
         yield Problem(key, reason, "Name one of its classes, or a module of your own.")
         return
-    found = [*_files_of(module)]
-    if not found:
+    files = [*_files_of(module)]
+    if not files:
         yield from code_problems(key, Path("/") / top)
-    for file in found:
+    for file in files:
         yield from code_problems(key, file)
 
 

@@ -143,11 +143,13 @@ def _columns(
 ) -> dict[CopiedPartition, tuple[int, RangeColumns]]:
     """The ranges of each partition, with the ledger offset of the last one."""
     gone = ledger.released_topics()
-    there = set(remote_ids.values()) - gone
-    found = range_columns(ledger, topic_ids.values(), there, topics, since=since, before=before)
+    own_ids = set(remote_ids.values()) - gone
+    partition_columns = range_columns(
+        ledger, topic_ids.values(), own_ids, topics, since=since, before=before
+    )
     return {
         key: columns
-        for key, columns in found
+        for key, columns in partition_columns
         if topic_ids.get(key.topic) == key.topic_id
         and remote_ids.get(key.remote_topic) == key.remote_topic_id
     }

@@ -114,8 +114,8 @@ class OffsetMap:
     def count_lost(self, start: int, end: int) -> int:
         """How many source offsets of ``[start, end)`` hold records that the target had first, and has lost."""
         back = self._back or _nothing()
-        there = (back.kept.reverse(), self._forward_runs)
-        return _count_inside(start, end, back.written.reverse(), there)
+        copied_runs = (back.kept.reverse(), self._forward_runs)
+        return _count_inside(start, end, back.written.reverse(), copied_runs)
 
     def count_expired(self, start: int, end: int, log_start: int, *, home: bool = False) -> int:
         """How many offsets of ``[start, end)`` have copies in the other log, all of them before its start.
@@ -140,10 +140,10 @@ class OffsetMap:
             end: the offset after the last one.
             diverged_at: where the source's log parts from the one that was copied; None where it does not.
         """
-        there = self._there
+        history = self._there
         if diverged_at is not None:
-            there = History.of(self._copied.set_back(diverged_at))
-        return _count_inside(start, end, there.written.reverse(), (there.kept.reverse(),))
+            history = History.of(self._copied.set_back(diverged_at))
+        return _count_inside(start, end, history.written.reverse(), (history.kept.reverse(),))
 
     def count_strangers(self, start: int, end: int) -> int:
         """How many *target* offsets of ``[start, end)`` are neither copies nor the markers after them."""

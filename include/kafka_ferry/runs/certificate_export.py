@@ -139,12 +139,12 @@ class Export:
     @property
     def rules(self) -> tuple[tuple[str, str], ...]:
         """The transform rules of its certificates: the topics' patterns of each, and what it does."""
-        found = dict.fromkeys(
+        texts = dict.fromkeys(
             one.header.rules[_TRANSFORM]
             for one in self.certificates
             if _TRANSFORM in one.header.rules
         )
-        rules = [rule for text in found for rule in json.loads(text)]
+        rules = [rule for text in texts for rule in json.loads(text)]
         told = (
             (
                 ", ".join(rule["topics"]),
@@ -176,10 +176,10 @@ def export_certificates(
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} exists and is not empty.", advice="Name a new folder.")
-    found = find_certificates(flow)
-    require_no_fault(flow, found, keys, list(faults_of(flow, found, keys)))
-    unsigned = unsigned_beginning(found.all, keys)
-    export = _choose(flow, window, found.all[len(unsigned) :])
+    known = find_certificates(flow)
+    require_no_fault(flow, known, keys, list(faults_of(flow, known, keys)))
+    unsigned = unsigned_beginning(known.all, keys)
+    export = _choose(flow, window, known.all[len(unsigned) :])
     export = replace(export, unsigned=tuple(one.header.serial for one in unsigned))
     if not export.certificates:
         raise InputError(
@@ -274,13 +274,13 @@ def _span(
     since_ms, until_ms = parts[0].window.since_ms, parts[-1].window.until_ms
     # Where the source has deleted older records, these may be of the window too.
     since = 0 if start == log_start else start
-    found = [
+    within_times = [
         row
         for row in rows
         if row.offsets[0] < end and row.offsets[1] > since
         if row.times[0] < until_ms and row.times[1] > since_ms
     ]
-    settled = [Settled(*row.offsets, *row.times) for row in found if not row.unread]
+    settled = [Settled(*row.offsets, *row.times) for row in within_times if not row.unread]
     missing = merge_spans(
         chain.from_iterable(
             gaps(whole_spans(within(settled, *part), part.window), part.offsets) for part in parts
@@ -288,15 +288,15 @@ def _span(
     )
     unread = (
         row
-        for row in found
+        for row in within_times
         if row.unread
         if any(first < row.offsets[1] and row.offsets[0] < last for first, last in missing)
     )
     return CertifiedSpan(
         source,
-        tuple(dict.fromkeys(row.remote_topic for row in found)),
+        tuple(dict.fromkeys(row.remote_topic for row in within_times)),
         (start, end),
-        tuple(sorted({row.serial for row in found})),
+        tuple(sorted({row.serial for row in within_times})),
         tuple(missing),
         tuple(unread),
     )
@@ -348,10 +348,10 @@ def _source(flow: Flow) -> _Source:
 
 
 def _write(flow: Flow, window: Window, folder: Path, export: Export, pem: bytes) -> None:
-    there = folder / "certificates"
-    there.mkdir(parents=True, exist_ok=True)
+    place = folder / "certificates"
+    place.mkdir(parents=True, exist_ok=True)
     for one in export.certificates:
-        (there / f"{one.header.serial:08d}.jsonl").write_bytes(one.content())
+        (place / f"{one.header.serial:08d}.jsonl").write_bytes(one.content())
     (folder / "public.pem").write_bytes(pem)
     checker = files(kafka_ferry.certificates) / "check_certificates.txt"
     (folder / _CHECKER).write_bytes(checker.read_bytes())

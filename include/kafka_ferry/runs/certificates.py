@@ -107,14 +107,14 @@ def find_certificates(flow: Flow) -> FoundCertificates:
     state = RunContext.of(flow, "").state
     with step_time(flow):
         stored = stored_certificates(flow.target, flow.source.alias, flow.name)
-    found = FoundCertificates(tuple(stored), tuple(certificate_files(state)))
-    if not found.all:
+    certificates = FoundCertificates(tuple(stored), tuple(certificate_files(state)))
+    if not certificates.all:
         raise FerryError(
             f"{flow.name} has no certificate on {flow.target.alias} and in {state.location}",
             advice="Set certificates.enabled, and run it: a run certifies what it copies, and with --verify-all "
             "all that was copied before.",
         )
-    return found
+    return certificates
 
 
 def faults_of(flow: Flow, found: FoundCertificates, keys: PublicKeys) -> Iterator[str]:

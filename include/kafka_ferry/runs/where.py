@@ -118,15 +118,15 @@ def where(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
     topics = control.topics({entry.target.topic for entry in ranges})
     logs = control.log_bounds(topics.values(), "read_uncommitted")
     known = verifications(context.ledger), certificate_files(context.state)
-    found = [_whereabouts(entry, offset, _now(entry, topics, logs), *known) for entry in ranges]
-    found = [
-        _with_own_proof(context, _as_read(context, topics, source, offset, it)) for it in found
+    places = [_whereabouts(entry, offset, _now(entry, topics, logs), *known) for entry in ranges]
+    places = [
+        _with_own_proof(context, _as_read(context, topics, source, offset, it)) for it in places
     ]
-    found = [_as_source_has_it(flow, source, offset, it) for it in found]
+    places = [_as_source_has_it(flow, source, offset, it) for it in places]
     topic_id = _source_id(flow, source.topic)
-    found = [replace(it, is_former=not same_topic(it.topic_id, topic_id)) for it in found]
-    found = _as_replaced(context, source, offset, topic_id, found)
-    return [_as_appended(it, found[number + 1 :]) for number, it in enumerate(found)]
+    places = [replace(it, is_former=not same_topic(it.topic_id, topic_id)) for it in places]
+    places = _as_replaced(context, source, offset, topic_id, places)
+    return [_as_appended(it, places[number + 1 :]) for number, it in enumerate(places)]
 
 
 def where_by_ledger(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
@@ -136,8 +136,8 @@ def where_by_ledger(flow: Flow, source: TopicPartition, offset: int) -> list[Whe
     if not ranges:
         return []
     known = verifications(context.ledger), certificate_files(context.state)
-    found = [replace(_whereabouts(entry, offset, None, *known), state="") for entry in ranges]
-    return [_with_own_proof(context, it) for it in found]
+    places = [replace(_whereabouts(entry, offset, None, *known), state="") for entry in ranges]
+    return [_with_own_proof(context, it) for it in places]
 
 
 def next_offset(flow: Flow, source: TopicPartition) -> int | None:

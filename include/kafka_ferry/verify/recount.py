@@ -133,18 +133,18 @@ def _recounts(
     """Each partition's recount; again where another client's open transaction had hidden some of the records."""
     with connect(target) as cluster:
         retry(lambda: cluster.recent_leaders(tp for tp, _, _ in partitions))
-        found = {tp: count(cluster, tp, claims, until) for tp, claims, until in partitions}
+        results = {tp: count(cluster, tp, claims, until) for tp, claims, until in partitions}
         ends = {
             tp: max(claim.target_end for claim in claims)
             for tp, claims, _ in partitions
-            if any(it.uncleaned for it in found[tp].ranges)
+            if any(it.uncleaned for it in results[tp].ranges)
             and not any(claim.preserved for claim in claims)
         }
         shown = wait_for_shown(cluster, ends) if ends else ()
         for tp, claims, until in partitions:
             if tp in shown:
-                found[tp] = count(cluster, tp, claims, until)
-    return list(found.items())
+                results[tp] = count(cluster, tp, claims, until)
+    return list(results.items())
 
 
 def recount_or_reason(

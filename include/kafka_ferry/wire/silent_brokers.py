@@ -65,12 +65,12 @@ def wrong_ports(settings: Mapping[str, Any]) -> str:
     Returns:
         "" where one of them may be, such as one that is silent.
     """
-    told = []
+    wrong_ports = []
     for host, port in bootstrap_addresses(settings):
         if not (kind := _wrong_port(settings, (host, port))):
             return ""
-        told.append(f"{excerpt(f'{host}:{port}')} ({kind})")
-    return ", ".join(told)
+        wrong_ports.append(f"{excerpt(f'{host}:{port}')} ({kind})")
+    return ", ".join(wrong_ports)
 
 
 def _symptom(settings: Mapping[str, Any], address: _Address) -> str:

@@ -37,8 +37,8 @@ def _wrap(line: Line) -> list[str]:
 
 def plan_markdown(plan: Plan) -> str:
     """A plan as Markdown: nothing in its lines is markup, and what only stays as it is comes last."""
-    found = sorted(plan_text(plan), key=lambda line: line.tone == "aside")
-    lines = (part for line in found for part in _wrap(line))
+    plan_lines = sorted(plan_text(plan), key=lambda line: line.tone == "aside")
+    lines = (part for line in plan_lines for part in _wrap(line))
     shown = list(islice(lines, _LINES_SHOWN))
     more = sum(1 for _ in lines)
     if more:

@@ -96,8 +96,8 @@ class StoreReads:
             self._end(store, found, partial(found.set_exception, error))
         except BaseException as error:
             # Raised in the request that waits for it, it would end the API server.
-            told = RuntimeError(f"{type(error).__name__} in a read of a store")
-            self._end(store, found, partial(found.set_exception, told))
+            failure = RuntimeError(f"{type(error).__name__} in a read of a store")
+            self._end(store, found, partial(found.set_exception, failure))
         else:
             self._end(store, found, partial(found.set_result, result))
 

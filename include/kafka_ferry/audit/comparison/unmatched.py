@@ -160,7 +160,7 @@ def _pair_with_head(
     What a backfill has copied lies after newer records: these come first on the target, before what both sides hold in
     the same order.
     """
-    found: list[Differing] = []
+    reordered: list[Differing] = []
     for chunk in chunks(target, target.since, state.head_end) if state.head_records else ():
         if not len(ours):
             break
@@ -169,9 +169,9 @@ def _pair_with_head(
         # Of another gap than any: whatever matches there is at another place.
         theirs = Unmatched(same, np.full(len(same), -1))
         moved = _pair_moves(ours, theirs)
-        found += _reorderings(ours, theirs, moved)
+        reordered += _reorderings(ours, theirs, moved)
         ours = ours.at(moved.left_source)
-    return ours, found
+    return ours, reordered
 
 
 def _pair_moves(ours: Unmatched, theirs: Unmatched) -> _Moved:

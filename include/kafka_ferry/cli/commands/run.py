@@ -177,8 +177,8 @@ def _run_flow(
             spark.begin()
         planned = run.sync_topics(made.digest)
         messages.print(f"{flow.name}, run {run_id}: {summary(planned)}")
-        told = (*deletions(planned), *rule_changes(planned), *risk_lines(planned.remarks.risks))
-        for line in told:
+        lines = (*deletions(planned), *rule_changes(planned), *risk_lines(planned.remarks.risks))
+        for line in lines:
             messages.print(line)
         if planned.ranges:
             import_in_background()

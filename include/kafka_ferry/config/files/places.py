@@ -103,10 +103,10 @@ def properties_places(content: bytes) -> KeyPlaces:
 
 def _entries(content: bytes) -> Iterator[tuple[str, KeyPlace]]:
     try:
-        found = [*entries(content.removeprefix(BOM_UTF8).decode("latin-1"))]
+        lines = [*entries(content.removeprefix(BOM_UTF8).decode("latin-1"))]
     except javaproperties.InvalidUEscapeError:
         return
-    for key, text, line in found:
+    for key, text, line in lines:
         value = text.strip()
         yield key, KeyPlace(line, _quote(value), *_mistake(value))
 

@@ -281,10 +281,12 @@ class ReturnedRecords:
             logs = retry(lambda: led_logs(target, own.values()))
             copy_logs = retry(lambda: led_logs(source, own))
             # What this cluster has lost of the copies leaves nothing to look at.
-            there = {
+            before_ends = {
                 tp: _images_before(copy_logs[tp].end, copies[tp]) for tp in own.keys() & copy_logs
             }
-            kept = {tp: list(without_overlaps(it, diverged.get(tp))) for tp, it in there.items()}
+            kept = {
+                tp: list(without_overlaps(it, diverged.get(tp))) for tp, it in before_ends.items()
+            }
             ends = {tp: it[-1] for tp, it in kept.items() if it and own[tp] in logs}
             for some in batched(ends, LOGS_AT_ONCE):
                 here = with_batches(target, logs, {own[tp]: ends[tp].last_source for tp in some})

@@ -174,8 +174,8 @@ def counts_in_topics(ledger: LedgerTable, remote_topics: Iterable[str]) -> Itera
 def ranges_with(ledger: LedgerTable, source: TopicPartition, offset: int) -> list[LedgerRange]:
     """The ranges with a source offset, in the ledger's order, each with its writer."""
     around = (pc.field("start") <= offset) & (pc.field("end") > offset)
-    found = ledger.matching_ranges(_of_partition(source) & around)
-    return sorted(found, key=lambda entry: entry.ledger_offset)
+    ranges = ledger.matching_ranges(_of_partition(source) & around)
+    return sorted(ranges, key=lambda entry: entry.ledger_offset)
 
 
 def is_written_over(

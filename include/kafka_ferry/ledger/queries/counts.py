@@ -56,21 +56,21 @@ def count_copied(ledger: LedgerTable, run: str) -> dict[TopicPartition, Counts]:
     # A topic that receives only backfills has no position, and so no lag.
     own = pc.field("remote_topic").isin(_ordinary_topics(copied))
     copied = copied.filter(own).select(columns).combine_chunks()
-    found: dict[TopicPartition, Counts] = defaultdict(Counts)
+    by_partition: dict[TopicPartition, Counts] = defaultdict(Counts)
     for row in _sums(copied, [("topic", "last")]):
-        counts = found[TopicPartition(row["remote_topic"], row["partition"])]
+        counts = by_partition[TopicPartition(row["remote_topic"], row["partition"])]
         counts.topic = row["topic_last"]
         counts.total_records, counts.total_bytes = row["records_sum"], row["bytes_sum"]
     for row in _sums(copied.filter(pc.field("run") == run)):
-        counts = found[TopicPartition(row["remote_topic"], row["partition"])]
+        counts = by_partition[TopicPartition(row["remote_topic"], row["partition"])]
         counts.records, counts.bytes = row["records_sum"], row["bytes_sum"]
     for row in sums_of_reasons(copied, _KEYS):
         if row["reason"] in _PASSED:
             continue
-        counts = found[TopicPartition(row["remote_topic"], row["partition"])]
+        counts = by_partition[TopicPartition(row["remote_topic"], row["partition"])]
         known = counts.total_reasons.get(row["reason"], 0)
         counts.total_reasons[row["reason"]] = known + row["offsets_sum"]
-    return dict(found)
+    return dict(by_partition)
 
 
 def counts_by_topic(

@@ -21,10 +21,10 @@ def dead_letters(
     columns = ["topic", "topic_id", "partition", "letters"]
     wanted = is_one_of("topic", topics) & (pc.list_value_length(pc.field("letters")) > 0)
     ids = ledger.topic_ids()
-    found: dict[TopicPartition, list[tuple[int, int]]] = {}
+    offsets: dict[TopicPartition, list[tuple[int, int]]] = {}
     for row in ledger.read(copied_rows() & wanted, columns).to_pylist():
         if row["topic_id"] != ids.get(row["topic"]):
             continue
-        spans = found.setdefault(TopicPartition(row["topic"], row["partition"]), [])
+        spans = offsets.setdefault(TopicPartition(row["topic"], row["partition"]), [])
         spans += [(one["source"], one["source"] + one["records"]) for one in row["letters"]]
-    return found
+    return offsets

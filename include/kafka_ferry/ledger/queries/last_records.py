@@ -104,12 +104,12 @@ def last_records(
     columns = [*keys, "ledger_offset", "segments", "transform", "schema_ids"]
     wanted = ordinary_rows() & _has_records() & pc.field("ledger_offset").isin(offsets)
     rows = ledger.read(wanted, columns)
-    found = []
+    records = []
     for row in rows.sort_by([("ledger_offset", "descending")]).to_pylist():
         partition = CopiedPartition(*(row[name] for name in keys))
         if (row["ledger_offset"], partition) in chosen and row["segments"]:
             segments = tuple(Segment(**one) for one in row["segments"])
-            found.append(
+            records.append(
                 LastRecord(
                     partition.source,
                     segments[-1].last_source,
@@ -119,7 +119,7 @@ def last_records(
                     segments,
                 )
             )
-    return found
+    return records
 
 
 def empty_ends(

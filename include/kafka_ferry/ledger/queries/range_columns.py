@@ -204,14 +204,16 @@ def target_ranges(
 
 def _record_ends(rows: pa.Table) -> Offsets:
     """By row, the target offset after its last record; -1 where it has none."""
-    found = np.full(len(rows), -1, np.int64)
+    after_last = np.full(len(rows), -1, np.int64)
     if not len(rows):
-        return found
+        return after_last
     segments = rows["segments"].combine_chunks()
     flat = pc.list_flatten(segments)
     ends = pc.add(pc.struct_field(flat, "target"), pc.struct_field(flat, "records"))
-    np.maximum.at(found, np.asarray(pc.list_parent_indices(segments), np.int64), np.asarray(ends))
-    return found
+    np.maximum.at(
+        after_last, np.asarray(pc.list_parent_indices(segments), np.int64), np.asarray(ends)
+    )
+    return after_last
 
 
 def _by_partition(rows: pa.Table) -> Iterator[tuple[CopiedPartition, tuple[int, RangeColumns]]]:
@@ -240,8 +242,8 @@ def _numbers(rows: pa.Table, names: Sequence[str]) -> Offsets:
     numbers = np.zeros(rows.num_rows, dtype=np.int64)
     for name in names:
         values = rows[name].combine_chunks().dictionary_encode()
-        found = _column(values.indices)
-        _, numbers = np.unique(numbers * len(values.dictionary) + found, return_inverse=True)
+        codes = _column(values.indices)
+        _, numbers = np.unique(numbers * len(values.dictionary) + codes, return_inverse=True)
     return numbers
 
 

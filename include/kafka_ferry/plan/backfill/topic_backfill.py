@@ -180,10 +180,10 @@ class TopicBackfill:
         counts = Counter[str]()
         for tp, of_partition in self._facts.left_out.items():
             counts.update(of_partition if tp.topic == self._choice.topic else {})
-        found = ", ".join(f"{name} {number:,}" for name, number in sorted(counts.items()) if number)
+        text = ", ".join(f"{name} {number:,}" for name, number in sorted(counts.items()) if number)
         return (
-            f"; but those that were left out, in the ranges with any of them: {found}"
-            if found
+            f"; but those that were left out, in the ranges with any of them: {text}"
+            if text
             else ""
         )
 

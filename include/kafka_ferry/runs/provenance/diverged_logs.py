@@ -102,20 +102,20 @@ def find_diverged_logs(
             position = positions.get(TopicPartition(remote_names[name], number))
             if position and position.topic_id == topic.topic_id:
                 copied[TopicPartition(name, number)] = position
-    found = diverged_epochs(source, ledger, copied, remote_names)
+    by_epochs = diverged_epochs(source, ledger, copied, remote_names)
     doubtful = {
         tp: position
         for tp, position in copied.items()
         if tp in bounds
-        and tp not in found
+        and tp not in by_epochs
         and bounds[tp].end >= position.offset
         and remote_names[tp.topic] in remote_topics
         and tp.partition < remote_topics[remote_names[tp.topic]].partitions
     }
     newest, ends = _newest(ledger, doubtful, remote_names)
     grown = {tp for tp, position in doubtful.items() if bounds[tp].end > position.offset}
-    sample = newest if found else _sample(newest, grown)
-    return _by_last_records(source, target, ledger, newest, ends, sample, found)
+    sample = newest if by_epochs else _sample(newest, grown)
+    return _by_last_records(source, target, ledger, newest, ends, sample, by_epochs)
 
 
 def diverged_logs(
@@ -139,15 +139,15 @@ def diverged_logs(
         remote_topics: those that are there.
         whole: whether all partitions are looked at, also where those of a sample are what was copied.
     """
-    found = diverged_epochs(source, ledger, copied, remote_names)
+    by_epochs = diverged_epochs(source, ledger, copied, remote_names)
     doubtful = {
         tp: position
         for tp, position in copied.items()
-        if tp not in found and remote_names[tp.topic] in remote_topics
+        if tp not in by_epochs and remote_names[tp.topic] in remote_topics
     }
     newest, ends = _newest(ledger, doubtful, remote_names)
-    sample = newest if whole or found else _sample(newest, doubtful)
-    return _by_last_records(source, target, ledger, newest, ends, sample, found)
+    sample = newest if whole or by_epochs else _sample(newest, doubtful)
+    return _by_last_records(source, target, ledger, newest, ends, sample, by_epochs)
 
 
 def all_diverged(
@@ -259,11 +259,11 @@ def _looks(
         records = [it for it in some if isinstance(it, LastRecord)]
         ends = [it for it in some if isinstance(it, EmptyEnd)]
         here = with_batches(cluster, logs, {it.source: it.offset for it in records})
-        there = with_batches(other, copies, {it.target: it.target_offset for it in records})
+        there_batches = with_batches(other, copies, {it.target: it.target_offset for it in records})
         for record in records:
-            log, copy = here.get(record.source), there.get(record.target)
-            found = log and copy and partial(_has_last, cluster, log, other, copy, record)
-            yield record, found or None
+            log, copy = here.get(record.source), there_batches.get(record.target)
+            look = log and copy and partial(_has_last, cluster, log, other, copy, record)
+            yield record, look or None
         at_ends = with_batches(cluster, logs, {it.source: it.end - 1 for it in ends})
         for end in ends:
             log = at_ends.get(end.source)
@@ -295,8 +295,8 @@ def _has_last(
     left = newest_record_between(cluster, log, start, it.offset)
     for source, target, records in it.segments:
         if left is not None and source <= left < source + records:
-            there = other, copy, target + left - source
-            return has_copied(cluster, log, left, there, is_changed=it.is_changed)
+            at_copy = other, copy, target + left - source
+            return has_copied(cluster, log, left, at_copy, is_changed=it.is_changed)
     return None
 
 

@@ -132,10 +132,10 @@ def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
         AccessDenied: without the right to look at a topic.
         ClusterUnreachable: a partition has no leader.
     """
-    found = readable_lag(flow, options)
-    for error in found.refused.values():
+    lag = readable_lag(flow, options)
+    for error in lag.refused.values():
         raise error
-    return found.rows
+    return lag.rows
 
 
 def last_complete(flow: Flow, ledger: LedgerTable) -> str:

@@ -158,8 +158,8 @@ class Notices:
         seen, still = standing.seen, standing.open
         whole = self._is_whole()
         if report:
-            told = lasting_problems(report, whole=whole)
-            seen = told if whole else tuple(dict.fromkeys((*seen, *told)))
+            problems = lasting_problems(report, whole=whole)
+            seen = problems if whole else tuple(dict.fromkeys((*seen, *problems)))
         if bad and self.run not in [trouble.run for trouble in still]:
             still = (*still, UnresolvedRun(self.run, whole, self._plan_time()))
         if good and report:

@@ -72,12 +72,12 @@ def find_lag(
                 places[tp] = max(at, log.start)
     times = _times(flow, places)
     now = now_ms()
-    found = {}
+    lags = {}
     for target, behind in records.items():
         time = times.get(partitions[target]) if behind else now
         seconds = None if time is None else max(0.0, (now - time) / 1000)
-        found[target] = PartitionLag(behind, seconds)
-    return found
+        lags[target] = PartitionLag(behind, seconds)
+    return lags
 
 
 def _topics(partitions: Iterable[TopicPartition], ids: Mapping[str, str]) -> list[Topic]:

@@ -72,12 +72,12 @@ def _copied_topics(ledger: LedgerTable, remote_ids: Mapping[str, str]) -> set[st
 
 def _spans(ledger: LedgerTable, proposal: AuditProposal, remote_id: str) -> list[CopiedSpan]:
     """The ranges that the flow has copied around the findings of a proposal."""
-    found = [it for it in proposal.findings if it.source_offset >= 0]
-    if proposal.kind not in _BY_LEDGER or not found:
+    findings = [it for it in proposal.findings if it.source_offset >= 0]
+    if proposal.kind not in _BY_LEDGER or not findings:
         return []
-    first = min(it.source_offset for it in found)
-    after = max(it.source_offset + it.records for it in found)
-    partitions, remote_topic = {it.partition for it in found}, (proposal.remote_topic, remote_id)
+    first = min(it.source_offset for it in findings)
+    after = max(it.source_offset + it.records for it in findings)
+    partitions, remote_topic = {it.partition for it in findings}, (proposal.remote_topic, remote_id)
     return spans_between(ledger, proposal.topic, remote_topic, partitions, (first, after))
 
 

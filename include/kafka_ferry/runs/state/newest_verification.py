@@ -55,9 +55,12 @@ class NewestVerification:
 
     def failed_partitions(self) -> set[TopicPartition]:
         """The *target* partitions of which a check is not true that failed it."""
-        found = self.reconciliation
-        off = {row.target for row in unproved_rows("ranges", found.verdict, found.ranges)}
-        partitions = unproved_rows("partitions", found.verdict, found.partitions)
+        reconciliation = self.reconciliation
+        off = {
+            row.target
+            for row in unproved_rows("ranges", reconciliation.verdict, reconciliation.ranges)
+        }
+        partitions = unproved_rows("partitions", reconciliation.verdict, reconciliation.partitions)
         return off | {row.target for row in partitions}
 
 
@@ -77,10 +80,10 @@ def newest_verification(flow: Flow) -> NewestVerification | None:
             continue
         mirror = run.step_record("mirror")
         stopped = tuple(map(str, mirror.failures)) if mirror else ()
-        found = NewestVerification(plan.run, reconciliation, stopped)
-        newest = newest or found
-        if found.failures:
-            return found
+        verification = NewestVerification(plan.run, reconciliation, stopped)
+        newest = newest or verification
+        if verification.failures:
+            return verification
         if plan.options.is_whole:
             break
     return newest

@@ -36,8 +36,8 @@ def step_time(
         with retry_for(limit_s, spent=spent, is_waited_for=flow.is_waited_for):
             yield
     except (ClusterUnreachable, RangesFailed, GroupsFailed) as error:
-        asked = (flow.source, flow.target) if asks_source else (flow.target,)
-        if error.transient and (outages := _outages(asked)):
+        clusters = (flow.source, flow.target) if asks_source else (flow.target,)
+        if error.transient and (outages := _outages(clusters)):
             error.advice = f"{outages} {error.advice}".strip()
             on_outage()
         raise

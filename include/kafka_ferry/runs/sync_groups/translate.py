@@ -254,14 +254,14 @@ def read_diverged(
         remote_ids: their remote topics.
         is_up: whether the source answers.
     """
-    here = there = DivergedLogs({})
+    here = diverged_there = DivergedLogs({})
     if is_up:
         copied = copies_of(ledger, source_ids)
         here = all_diverged(flow.source, flow.target, ledger, *copied, by_records=True)
     if opposite:
         copied = copies_of(opposite, remote_ids)
-        there = all_diverged(flow.target, flow.source, opposite, *copied, by_records=is_up)
-    return here, there
+        diverged_there = all_diverged(flow.target, flow.source, opposite, *copied, by_records=is_up)
+    return here, diverged_there
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def _letters(batch: Batch) -> Iterator[tuple[int, Coordinates]]:
     try:
         for offset, _, _, content in each_record(batch):
             headers = each_header(headers_of(content))
-            found = {name: value for name, value in headers if name in _COORDINATES}
-            yield offset, tuple(map(found.get, _COORDINATES))
+            coordinates = {name: value for name, value in headers if name in _COORDINATES}
+            yield offset, tuple(map(coordinates.get, _COORDINATES))
     except MalformedBatch as error:
         log.warning("%s", error)

@@ -94,8 +94,8 @@ def _rows_of_backfill(
     # What the target does not let be described is named where its ranges are read back.
     topics, _ = target.readable_topics({name for name, _ in remote_topics(ledger)})
     remote_ids = {topic.topic_id for topic in topics.values()}
-    there = remote_ids - ledger.released_topics()
-    twice = count_duplicates(ledger, plan.run, due.ranges, there)
+    own_ids = remote_ids - ledger.released_topics()
+    twice = count_duplicates(ledger, plan.run, due.ranges, own_ids)
     return backfill_rows(recounted.present, plan.ranges, twice)
 
 

@@ -194,8 +194,8 @@ def _read_due(
     partitions = rows_of_partitions(run, plan, target, due, recounted, written)
     compacted = {choice.topic for choice in plan.choices if choice.is_compacted}
     # Of a copy that was given up, or deleted, nothing is to be proved any more.
-    there = {key_of(row) for row in recounted.present}
-    kept = [entry for entry in due.ranges if entry.key in there]
+    present = {key_of(row) for row in recounted.present}
+    kept = [entry for entry in due.ranges if entry.key in present]
     witnessed = ask_source(run, kept)
     letters = look_up_letters(
         run.flow, (entry for entry in kept if entry.ledger_offset >= due.proved)

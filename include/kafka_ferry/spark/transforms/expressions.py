@@ -265,16 +265,16 @@ def _read_type(text: str) -> Any:
     from pyspark.sql.types import CalendarIntervalType, CharType, DataType, VarcharType
 
     try:
-        found = DataType.fromDDL(text)
+        type_ = DataType.fromDDL(text)
     except ParseException:
         raise ValueError(f"{text!r} is not a type of Spark SQL") from None
-    for part in _types_in(found):
+    for part in _types_in(type_):
         # Those of days or of months read only what is quick.
         if isinstance(part, CalendarIntervalType):
             raise ValueError("has an interval, which may take hours: read text, and use cast")
         if isinstance(part, CharType | VarcharType):
             raise ValueError(f"{text!r} is for columns of tables: write string")
-    return found
+    return type_
 
 
 def _types_in(type_: Any) -> Iterator[Any]:

@@ -78,5 +78,5 @@ def _parts(pattern: str, escape: str) -> list[str]:
 
 def _expression(parts: list[str]) -> str:
     first, *middle, last = parts
-    found = "".join(f"(?>.*?{part})" for part in middle if part)
-    return rf"(?s)\A{first}{found}.*{last}\z"
+    between = "".join(f"(?>.*?{part})" for part in middle if part)
+    return rf"(?s)\A{first}{between}.*{last}\z"

@@ -178,7 +178,7 @@ class BrokerConnections:
         # Those to which there is a connection take one round trip.
         nodes.sort(key=lambda node: not self._is_open(node))
         nodes = nodes[: _ASKED - (than is not None)]
-        asked: list[Connection] = []
+        others: list[Connection] = []
         answers: list[Any] = []
         self._any_will_do = True
         try:
@@ -188,13 +188,13 @@ class BrokerConnections:
                     self._raise_if_unopened(node)
                     connection = self._beside(node)
                     connection.send(request())
-                    asked.append(connection)
-            for connection in asked:
+                    others.append(connection)
+            for connection in others:
                 with suppress(FerryError):
                     answers.append(connection.receive())
         finally:
             self._any_will_do = False
-            for connection in asked:
+            for connection in others:
                 if not connection.is_idle:
                     connection.close()
         return answers

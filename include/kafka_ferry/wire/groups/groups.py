@@ -84,20 +84,22 @@ def list_groups(cluster: WireCluster) -> list[Group]:
             for node in nodes
         }
     )
-    found = [*{name: it for groups in listings.values() for name, it in groups.items()}.values()]
+    all_groups = [
+        *{name: it for groups in listings.values() for name, it in groups.items()}.values()
+    ]
     after = cluster.topic_leaders(_OFFSETS)
     if lost := [str(tp) for tp, leader in sorted(after.items()) if leader.node not in nodes]:
         raise IncompleteListing(
             f"{cluster.alias} lists its groups in part: {', '.join(lost[:3])}{' ...' * (len(lost) > 3)} "
             f"({len(lost)} of {len(after)} partitions) had no leader, and the groups in there are not known.",
-            found,
+            all_groups,
         )
     if _elections(before) != _elections(after):
         raise IncompleteListing(
             f"{cluster.alias} may have listed its groups in part: partitions of {_OFFSETS} moved meanwhile.",
-            found,
+            all_groups,
         )
-    return found
+    return all_groups
 
 
 def describe_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, Group | FerryError]:

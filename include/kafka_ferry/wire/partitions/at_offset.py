@@ -108,14 +108,14 @@ def has_copied(
         # What retention has taken was not lost with a branch of the log.
         return True
     record = _record_at(cluster, log, offset)
-    there = record and _record_at(other, copy_log, copy_offset)
-    if not record or not there:
+    copied_record = record and _record_at(other, copy_log, copy_offset)
+    if not record or not copied_record:
         return None
-    if is_changed or record == there or record[0] != there[0]:
-        return record[0] == there[0]
+    if is_changed or record == copied_record or record[0] != copied_record[0]:
+        return record[0] == copied_record[0]
     with corrupt_in(log.partition, cluster.alias):
         # Another client may have written its numbers otherwise.
-        return read_content(record[1]) == read_content(there[1])
+        return read_content(record[1]) == read_content(copied_record[1])
 
 
 def has_same_batch(cluster: WireCluster, log: PartitionLog, offset: int, crc: int) -> bool | None:

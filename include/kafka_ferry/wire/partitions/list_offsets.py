@@ -177,8 +177,8 @@ def local_starts(
     """
     with suppress(FerryError):
         cluster.open(set(nodes.values()))
-        asked = {tp: node for tp, node in nodes.items() if _knows_local(cluster, node)}
-        starts = log_offsets(cluster, asked, (EARLIEST_LOCAL,))
+        knowing = {tp: node for tp, node in nodes.items() if _knows_local(cluster, node)}
+        starts = log_offsets(cluster, knowing, (EARLIEST_LOCAL,))
         return {tp: start for tp, (start,) in starts.items()}
     return {}
 

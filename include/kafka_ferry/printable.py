@@ -20,7 +20,7 @@ _LINE_BREAK: Final = regex.compile(r"[\n\t\u2028\u2029]")
 
 
 LOOKED_AT: Final = 64 * 1024
-"""So many characters of what a program says are enough to find whatever is to be masked in what is shown of it."""
+"""The most characters of a program's output that are searched for secrets: no more of it is shown."""
 
 
 def excerpt(text: str, longest: int = 300) -> str:

@@ -147,7 +147,7 @@ class Returned(BatchFilter):
         return Reason.RETURNED
 
     def takes_whole(self, batch: Batch, start: int, end: int) -> bool:
-        """See ``BatchFilter``: of a batch of which the target has lost only a part, that part is copied."""
+        """See ``BatchFilter``: if the target has lost only a part of a batch, that part is copied."""
         return not self._has_come(batch) or self._lost.end_at(start) >= end
 
     def leave_out(self, records: list[Record]) -> tuple[list[Record], list[Absent]]:

@@ -52,7 +52,7 @@ def until_ms(one: Certificate) -> int:
 
 
 def held(certificates: Sequence[Certificate], keys: PublicKeys) -> Sequence[Certificate]:
-    """Those of a chain that holds that prove anything: all but the unsigned ones it begins with."""
+    """The certificates of a chain that prove anything: all but the unsigned ones it begins with."""
     from kafka_ferry.certificates.chain import unsigned_beginning
 
     return certificates[len(unsigned_beginning(certificates, keys)) :]

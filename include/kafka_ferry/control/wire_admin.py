@@ -46,7 +46,7 @@ _Futures = dict[Any, "Future[Any]"]
 
 
 class WireAdmin:
-    """Each method is that of ``AdminClient`` with the same name; its futures are done.
+    """The methods of confluent-kafka's ``AdminClient`` that Kafka Ferry calls; their futures are done.
 
     Args:
         alias: the cluster's name in messages.

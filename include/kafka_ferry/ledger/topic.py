@@ -140,7 +140,7 @@ def ledger_values(
 def _entry_or_error(
     topic: str, at: int, value: bytes | None, header: BatchHeader
 ) -> Entry | LedgerError:
-    """The entry, or why it is none; ``header`` is that of its batch."""
+    """The entry in a value, or why there is none; ``header`` belongs to the batch of its record."""
     # The flow's own are alone in their batches.
     if len(value or b"") * header.records > _MOST_SPREAD * header.size:
         return LedgerError(

@@ -59,15 +59,15 @@ def is_own_group(name: str) -> bool:
 
 
 def chosen_groups(groups: Iterable[Group], wanted: NameFilter) -> list[Group]:
-    """Those of a cluster's groups that a flow moves, ordered by name."""
+    """The groups of a cluster that a flow moves, ordered by name."""
     chosen = (g for g in groups if wanted.matches(g.name) and not is_own_group(g.name))
     return sorted(chosen, key=lambda group: group.name)
 
 
 def unused_patterns(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
-    """Those patterns of a flow's ``groups`` that match none of a cluster's groups; a misspelt name is one.
+    """The patterns in a flow's ``groups`` that match none of a cluster's groups; a misspelt name is one.
 
-    That of all groups, the default, is none of them.
+    The default, which matches all groups, is not among them.
     """
     names = list(names)
     specific = [pattern for pattern in patterns if pattern != ".*"]

@@ -144,12 +144,12 @@ def how_to_grant(*rights: Right) -> str:
 
 
 def missing_rights(code: int, needed: Iterable[Right]) -> tuple[Right, ...]:
-    """Those of a request's ``needed`` rights that a broker's error code refuses; none if it refuses no right."""
+    """The rights among ``needed`` that a broker's error code refuses; none if it refuses no right."""
     kind = _DENIED.get(code)
     return tuple(right for right in needed if right.resource_type == kind)
 
 
 def advice_on(code: int, needed: Iterable[Right]) -> str:
-    """How to grant those of the ``needed`` rights that a broker's error code refuses, "" if it refuses none."""
+    """How to grant the rights among ``needed`` that a broker's error code refuses, "" if it refuses none."""
     missing = missing_rights(code, needed)
     return how_to_grant(*missing) if missing else ""

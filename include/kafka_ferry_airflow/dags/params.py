@@ -29,7 +29,7 @@ def run_params() -> ParamsDict:
 
 
 def plan_params() -> ParamsDict:
-    """Those of them that a plan depends on."""
+    """The options of a run that its plan depends on."""
     form = _form()
     return ParamsDict({name: form[name] for name in ("topics", "since", "until")})
 

@@ -161,7 +161,7 @@ def _newest(session: Session, dag_ids: Collection[str], *conditions: Any) -> dic
 
 
 def missing_pools(session: Session, names: Collection[str]) -> set[str]:
-    """Those of the pools that Airflow does not have."""
+    """The pools that Airflow does not have."""
     return {*names} - {*session.scalars(select(Pool.pool).where(Pool.pool.in_(names)))}
 
 

@@ -137,4 +137,4 @@ def _ticks(thread: threading.Thread) -> int:
 
 
 READS: Final = StoreReads()
-"""Those of this process."""
+"""The reads of this process."""

@@ -110,7 +110,7 @@ OAUTH_NAMES: Final = _table(
     sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url
     """
 )
-"""Those of them that only a login with OAUTHBEARER or AWS_MSK_IAM reads."""
+"""The connection properties that only a login with OAUTHBEARER or AWS_MSK_IAM reads."""
 
 _OF_JAVA: Final = "it names a Java class or provider, which cannot run here"
 _OF_KERBEROS: Final = "MIT Kerberos takes new tickets for a key tab when half of their life is over"
@@ -140,4 +140,4 @@ IGNORED_CONNECTION_NAMES: Final = {
         if name.startswith(prefix)
     },
 }
-"""Those of them without effect here, each with the reason."""
+"""The connection properties without effect here, each with the reason."""

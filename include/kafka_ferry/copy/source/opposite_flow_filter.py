@@ -375,7 +375,7 @@ def _writer_of(copied: CopiedRange, producer_id: int) -> int:
 def _is_by(
     source: Cluster, partition: TopicPartition, adopted_epoch: int, offset: int, producer_id: int
 ) -> bool:
-    """Whether the batch at an offset is by a producer; not where the log has none there, or cannot be asked."""
+    """Whether a producer has written the batch at an offset; false if there is none, or the log cannot be asked."""
     with suppress(FerryError), connect(source) as cluster:
         batch = batch_at(cluster, retry(partial(partition_log, cluster, partition)), offset)
         if batch is not None and producer_id == ANY_PRODUCER:

@@ -1,4 +1,4 @@
-"""Where a backfill has come to: only the ledger says that.
+"""The progress of a backfill, which only the ledger knows.
 
 Promises, beyond those of ``copy.target.transaction``:
 

@@ -93,7 +93,7 @@ def _newest(rows: pa.Table) -> dict[CopiedPartition, int]:
 def last_records(
     ledger: LedgerTable, chosen: Collection[tuple[int, CopiedPartition]]
 ) -> list[LastRecord]:
-    """The last records of ranges, that of the newest range first.
+    """The last record of each range, beginning with the newest range.
 
     Args:
         ledger: the flow's ledger.

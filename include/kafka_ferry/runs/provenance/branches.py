@@ -37,12 +37,12 @@ class Branches:
     def of(
         cls, flow: Flow, ledger: LedgerTable, ids: Mapping[str, str], *, by_records: bool = False
     ) -> Branches:
-        """Those of topics of the source, whose ids are given by name.
+        """The branches of some topics of the source.
 
         Args:
             flow: the flow.
             ledger: its ledger, projected.
-            ids: the ids.
+            ids: the topics' ids, by name.
             by_records: whether the records that were copied last are looked up too, in every partition.
 
         Raises:

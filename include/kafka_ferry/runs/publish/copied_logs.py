@@ -201,7 +201,7 @@ def kept_copies(ledger: LedgerTable) -> set[tuple[TopicPartition, str]]:
 def topics_with_losses(
     flow: Flow, ledger: LedgerTable, remote_topics: Collection[str]
 ) -> frozenset[str]:
-    """Those of some remote topics of which the target has lost copies that nobody has accepted as missing.
+    """The remote topics that have lost copies on the target, which nobody has accepted as missing.
 
     Raises:
         FerryError: if the target does not answer.

@@ -131,7 +131,7 @@ def group_fault(code: int, doing: str, *needed: Right, message: str | None = Non
 
 
 def _connections(cluster: WireCluster, node: int, count: int) -> list[Connection]:
-    """So many connections to a broker, or as many as it allows."""
+    """``count`` connections to a broker, or as many as it allows."""
     connections = [cluster.connection(node)]
     with suppress(ClusterUnreachable):
         connections.extend(cluster.connection(node, number) for number in range(1, count))

@@ -36,7 +36,7 @@ _WORTH: Final = 0.1
 _CONNECTION: Final = 1
 _LEAST_AHEAD: Final = 3
 MOST_AHEAD: Final = 8
-"""So many requests are sent ahead at most."""
+"""The most requests that are sent ahead."""
 
 
 def answer_bytes(max_bytes: int, round_trip_s: float) -> int:

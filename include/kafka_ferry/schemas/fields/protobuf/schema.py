@@ -168,7 +168,7 @@ class ProtobufSchema:
         return ".".join(names)
 
     def _messages_in(self, above: _Indexes, messages: Sequence[Any]) -> Sequence[Any]:
-        """Those of the messages within ``above`` that no map is made of, looked for once, and not for each record."""
+        """The messages within ``above`` that no map is made of, looked for once, and not for each record."""
         if above not in self._declared:
             self._declared[above] = [one for one in messages if not one.options.map_entry]
         return self._declared[above]

@@ -15,6 +15,9 @@ RARE: Final = (1, 1, 2, 3)
 _BOTH_WAYS: Final = 0.2
 _REPAIRS: Final = 0.25
 _TAKEOVERS: Final = 0.15
+_LETTERS: Final = 0.15
+LARGEST: Final = 400
+"""The largest batch in bytes that the target takes where records go to the dead letter topic."""
 # By side, the steps and requests between which something begins or ends, and how often one is chosen.
 MOMENTS: Final[Mapping[str, Mapping[str, int]]] = {
     "primary": {
@@ -84,6 +87,7 @@ class Case:
         both_ways: whether clients write to both clusters, under the same names, and a flow goes in each direction.
         repairs: whether an operator does what is advised where the flow has stopped.
         takes_over: whether another mirror has copied some of it before.
+        letters: whether some records are too large for the target, and go to the dead letter topic.
     """
 
     seed: int
@@ -106,6 +110,7 @@ class Case:
     both_ways: bool = False
     repairs: bool = False
     takes_over: bool = False
+    letters: bool = False
 
     @classmethod
     def of(
@@ -167,6 +172,7 @@ class Case:
             ._both_ways(rng)
             ._with_repairs(rng)
             ._with_takeover(rng)
+            ._with_letters(rng)
         )
 
     def _both_ways(self, rng: random.Random) -> Case:
@@ -210,6 +216,17 @@ class Case:
             for it in self.faults
         )
         return replace(self, options={**self.options, **policy}, faults=faults, takes_over=True)
+
+    def _with_letters(self, rng: random.Random) -> Case:
+        """Perhaps the same where the target refuses some records."""
+        if self.both_ways or self.takes_over or rng.random() > _LETTERS:
+            return self
+        options = {
+            **self.options,
+            "on.rejected.record": "dead-letter",
+            "topics.configs": {".*": {"max.message.bytes": str(LARGEST)}},
+        }
+        return replace(self, options=options, letters=True)
 
 
 def _aimed(rng: random.Random, name: str, before: Sequence[Fault]) -> Fault:

@@ -54,6 +54,13 @@ DEFECTS: Final = (
         "empty remote read",
     ),
     Defect(
+        "a cleaner explains what an interrupted attempt lacks",
+        "copy/target/preserved/uncommitted_tail.py",
+        "if gone and self._may_be_refused:",
+        "if gone and self._may_be_refused and not self._is_compacted:",
+        "kill task,kill driver,strand task",
+    ),
+    Defect(
         "a cleaner explains what lies after the log's end",
         "verify/reconciliation.py",
         "max(0, missing - recount.uncleaned)",

@@ -10,7 +10,7 @@ from typing import Final
 from kafka_ferry.model.ranges import TopicPartition
 from tests.simulation.brokers.cluster import SimCluster
 from tests.simulation.brokers.coordinators import Committed
-from tests.simulation.case import Case
+from tests.simulation.case import LARGEST, Case
 from tests.simulation.world import BEGAN, World
 
 GROUP: Final = "application"
@@ -21,6 +21,9 @@ _KEYS: Final = 12
 _ELECTIONS: Final = 0.1
 # So many records an application reads that stays behind.
 _FEW: Final = 3
+# Of records, so many are too large for a target that has a limit; compressed, some of them are not.
+_LARGE: Final = 0.1
+LETTERS: Final = TopicPartition("ferry-dead-letter.primary.internal", 0)
 
 
 @dataclass
@@ -39,6 +42,7 @@ class Workload:
         seen: what consumers of the source saw when runs began, by the moment.
         lost_marks: whether the ledger may no longer say that the flow has created its topics: of others, records
             before the first that it has copied are not its own.
+        sends_again: whether a copy is made anew, with its dead letters.
         trace: what happened.
     """
 
@@ -53,6 +57,7 @@ class Workload:
     committed: dict[TopicPartition, int] = field(default_factory=dict)
     seen: list[tuple[float, Shown]] = field(default_factory=list)
     lost_marks: bool = False
+    sends_again: bool = False
     trace: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -93,6 +98,7 @@ class Workload:
 
     def forget_topic(self, cluster: SimCluster, name: str) -> None:
         """Note that a topic's records go."""
+        self.sends_again = True
         is_gone = cluster is self.source or self.case.both_ways
         for log in cluster.topics[name].logs if is_gone else ():
             self.removed |= {value for _, value in log.shown()}
@@ -109,6 +115,11 @@ class Workload:
     def is_compacted(self, topic: str) -> bool:
         """Whether a topic of the source compacts."""
         return any(it.compacted for it in self.case.topics if it.name == topic)
+
+    def letters(self) -> list[bytes | None]:
+        """The values of the dead letter topic."""
+        log = self.target.log(LETTERS)
+        return [value for _, value in log.shown()] if log else []
 
     def shown_by_source(self) -> Shown:
         """What a consumer of the source sees now."""
@@ -174,6 +185,8 @@ class Workload:
         for at in range(count):
             self._numbers += 1
             value = b"%s%s/%d" % (self._mark.encode(), str(tp).encode(), self._numbers)
+            if self.case.letters and self.random.random() < _LARGE:
+                value += b"+" * LARGEST
             values.append((b"k%d" % (at if in_turn else self.random.randrange(_KEYS)), value))
         codec = self.random.choice((0, 0, 1, 4))
         producer, is_open = None, False

@@ -76,6 +76,17 @@ def unfit(converted: ConvertedBatch, topic_limits: TopicLimits, now_ms: int) -> 
     )
 
 
+def is_too_large(converted: ConvertedBatch, topic_limits: TopicLimits) -> bool:
+    """Whether a batch has a single record, and is larger than ``topic_limits`` allows.
+
+    Never where the topic's broker compresses it again: the size is not the one that it judges.
+    """
+    batch = converted.batch
+    if batch is None or topic_limits.codec is not None or batch.header.records > 1:
+        return False
+    return batch.header.size > topic_limits.max_batch_bytes
+
+
 def set_aside(
     converted: ConvertedBatch, offsets: Collection[int]
 ) -> tuple[ConvertedBatch, tuple[Rejected, ...]]:

@@ -316,8 +316,8 @@ class _Copy:
     def _take(self, read: Read) -> None:
         if read.failure:
             self.failures[read.range.source] = read.failure
-        if read.set_aside:
-            self.writer.set_aside(read.range, read.set_aside)
+        for epoch, errors in read.set_aside_by_epoch().items() if read.set_aside else ():
+            self.writer.set_aside(read.range, epoch, errors)
         ages = self.ages[read.range.source]
         ages.came(read.converted_batches)
         for converted in read.converted_batches:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from operator import itemgetter
 from typing import Final
 
@@ -92,15 +92,19 @@ def count_by_offset(
         header = batch.header
         if header.base_offset < end:
             epoch = header.leader_epoch
+        while at < len(ascending) and ascending[at].span[1] <= header.base_offset:
+            at += 1
+        reached = takewhile(
+            lambda tally: tally.span[0] < header.next_offset,  # noqa: B023
+            islice(ascending, at, None),
+        )
         if header.is_control:
+            for tally in reached:
+                tally.add_control(batch)
             continue
         is_own = header.producer_id in producers and not header.is_transactional
         runs = record_spans(batch, log_start)
-        while at < len(ascending) and ascending[at].span[1] <= header.base_offset:
-            at += 1
-        for tally in islice(ascending, at, None):
-            if tally.span[0] >= header.next_offset:
-                break
+        for tally in reached:
             tally.add(batch, runs, is_own=is_own)
         before += within(runs, (0, start))
         after = within(runs, (end, _FOREVER))
@@ -126,6 +130,7 @@ class _Tally:
     foreign: int = 0
     rewritten: int = 0
     across: int = 0
+    filled: int = 0
     digest: RangeDigest = field(default_factory=RangeDigest)
     strangers: dict[int, int] = field(default_factory=dict)
 
@@ -158,6 +163,11 @@ class _Tally:
         else:
             self.across += 1
 
+    def add_control(self, batch: Batch) -> None:
+        """Count a control batch where a record is claimed: a cleaner puts none in the place of what it removes."""
+        offsets = batch.header.base_offset, batch.header.next_offset
+        self.filled += self._count_claimed(_clip(offsets, self.span))
+
     def _count_claimed(self, run: Span) -> int:
         at = max(bisect_right(self.claimed, run[0], key=itemgetter(0)) - 1, 0)
         total = 0
@@ -175,6 +185,7 @@ class _Tally:
             self.claim.count_expired(log_start),
             self.rewritten,
             self.across,
+            uncleaned=self.filled,
             log_start=log_start,
             strangers=strangers_of(self.strangers),
         )

@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import read_positions
+from kafka_ferry.copy.target.transaction import Transaction
 from kafka_ferry.model import Plan
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import Record, create_topic, delete_before, produce, read_all
-from tests.support.records.offsets import assert_same_offsets
+from tests.support.records.offsets import assert_same_offsets, bounds
 from tests.support.runs.flows import (
     copy_planned,
     failures,
@@ -25,6 +27,7 @@ from tests.support.runs.flows import (
 )
 from tests.support.runs.killing import Fate, Killed, fated
 from tests.support.runs.pair import Pair, Unique
+from tests.support.runs.proof import prove
 
 ANYWHERE, AT_EACH_KIND = "anywhere", "at each kind of request"
 
@@ -121,6 +124,40 @@ def test_a_crash_at_any_request_leaves_a_copy_that_goes_on(
             for tp, position in read_positions(flow.target, flow.name).items()
         }
         assert ends == {range_.partition: range_.end for range_ in planned.ranges}, killed
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_a_record_that_a_compacted_copy_refused_gets_its_letter_after_a_crash(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its place is filled on the target, which is no cleaner's work, although a later record has its key."""
+    topic = pair.unique("refused")
+    create_topic(pair.primary.bootstrap, topic, cleanup_policy="compact")
+    pair.produce(topic, [Record(b"k", b"0"), Record(b"k", b"+" * 2_000), Record(b"k", b"2")])
+
+    flow = pair.flow(
+        [topic],
+        offsets="preserved",
+        on_rejected_record="dead-letter",
+        topics_configs={topic: {"max.message.bytes": "1000"}},
+        dead_letter_topic=pair.unique("letters"),
+    )
+
+    def die(*_: object) -> NoReturn:
+        raise Killed
+
+    with monkeypatch.context() as patch, suppress(Killed):
+        patch.setattr(Transaction, "commit", die)
+        copy_planned(flow, plan_now(flow))
+    assert bounds(pair.backup, remote(flow, topic), [0])[0].end == 3
+    assert not read_all(pair.backup.bootstrap, flow.dead_letter_name)[0]
+
+    report = prove(flow, "run-2")
+
+    assert (report.state, report.counts.dead_lettered) == ("verified", 1)
+    (letter,) = read_all(pair.backup.bootstrap, flow.dead_letter_name)[0]
+    assert dict(letter.headers)["ferry.offset"] == b"1"
+    assert [record.value for record in pair.copied(flow, topic)[0]] == [b"0", b"2"]
 
 
 @pytest.mark.long

@@ -47,6 +47,7 @@ def repair(way: Oracles, said: str) -> dict[str, str]:
             if offer["option"]:
                 options[offer["option"]] = offer["value"]
             if (topic := offer["topic"] or offer["of_others"]) in way.target.topics:
+                way.forget_topic(way.target, topic)
                 way.target.delete(topic)
                 way.note(f"the operator deletes {topic}")
     do = Repair(way.flow)
@@ -100,6 +101,7 @@ def _place(finding: RangeFinding) -> tuple[TopicPartition, int]:
 
 
 def _give_up(way: Oracles, do: Repair, states: list[Any]) -> None:
+    way.sends_again = True
     done = _done(way, lambda: do.give_up(states))
     names = [it.remote_topic for it in states]
     way.note(f"the operator gives up {', '.join(names)}: {'done' if done else 'failed'}")

@@ -101,7 +101,7 @@ def _check_ready(
             return
     # What is deleted on the target alone is not there; a cleaner leaves the newest of each key.
     cleaned = history.removed if history.is_compacted(one.source.topic) else set()
-    missing = unread - cleaned - {value for _, value in shown}
+    missing = unread - cleaned - {value for _, value in shown} - {*history.letters()}
     if missing and one.not_copied == 0:
         what = f"{target} is said to have all of {one.source} that {GROUP} has not read"
         history.blame("g", f"{what}, and lacks {min(map(repr, missing))}")
@@ -114,6 +114,7 @@ def _check_complete(history: Oracles, source: TopicPartition, until_ms: int) -> 
         return
     log = history.target.log(dict(history.pairs())[source])
     have = history.removed | {value for _, value in log.shown()} if log else history.removed
+    have |= {*history.letters()}
     known = [shown for at, shown in history.seen if history.wall_ms(at) <= until_ms]
     readable = known[-1].get(source, []) if known else []
     if missing := [value for _, value in readable if value not in have]:

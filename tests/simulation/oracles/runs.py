@@ -13,8 +13,9 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.run_options import Window
 from tests.simulation.adversary import Adversary
 from tests.simulation.brokers.coordinators import Transaction
+from tests.simulation.case import LARGEST
 from tests.simulation.fault_kinds import FAULT_KINDS
-from tests.simulation.workload import GROUP, Workload
+from tests.simulation.workload import GROUP, LETTERS, Workload
 
 BESIDE = "-beside"
 """Ends the name of a run that begins beside another one."""
@@ -119,7 +120,7 @@ class Oracles(Workload):
         if not (log and there and position):
             return set()
         copied = {value for offset, value in log.shown() if since <= offset < position.offset}
-        return copied - {value for _, value in there.shown()}
+        return copied - {value for _, value in there.shown()} - {*self.letters()}
 
     def blame(self, oracle: str, what: str) -> None:
         self.wrongs.append(Wrong(oracle, what))
@@ -147,6 +148,11 @@ class Oracles(Workload):
     def check_commit(self, known: Transaction) -> None:
         """What the flow commits in one transaction, whether it is verified or not (oracle f)."""
         own = {target: source for source, target in self.pairs()}
+        letters = self.target.log(LETTERS)
+        if letters and LETTERS in known.partitions:
+            again = {*letters.open_records(known.producer)} & {*self.letters()}
+            if again and not (self.returned or self.sends_again or self._is_unseen):
+                self.blame("f", f"a transaction commits {min(map(repr, again))} to {LETTERS} again")
         held = {group: self.target.groups.held(group, known.producer) for group in known.groups}
         for tp in sorted(known.partitions & own.keys()):
             log = self.target.log(tp)
@@ -174,7 +180,14 @@ class Oracles(Workload):
 
     def check(self, name: str, began: float, window: Window | None) -> None:
         """What a consumer of the target reads, now that a run says "verified"."""
-        positions = self._positions()
+        positions, letters = self._positions(), self.letters()
+        for value in letters:
+            # A cleaner that has removed a record before its range was committed leaves no trace.
+            is_refused = len(value or b"") > LARGEST or value in self.removed
+            if not is_refused or value in self.aborted:
+                self.blame(
+                    "a", f"{name} is verified, and {value!r} is a letter, and was not refused"
+                )
         for source, target in self.pairs():
             there = self.target.log(target)
             shown = there.shown() if there else []
@@ -207,7 +220,9 @@ class Oracles(Workload):
                 until = min(window.until_ms, self.wall_ms(began)) if window else 0
                 at = self.written_at
                 must = [it for it in must if it and window and window.since_ms <= at[it] < until]
-            there_now = {*have}
+            if both := {*have} & {*letters}:
+                self.blame("a", f"{min(map(repr, both))} is in {target} and a letter")
+            there_now = {*have, *letters}
             if self.harmed_at >= 0:
                 # What the target's own clients have written there is not the flow's to prove.
                 must = [it for it in must if self.is_of_source(it)]

@@ -102,6 +102,12 @@ class TestARange:
         (it,) = found(RANGE, *log).ranges
         assert (it.records, it.foreign) == (records, foreign)
 
+    def test_has_no_record_that_a_cleaner_took_where_a_control_record_lies(self) -> None:
+        """The writer has filled its place, since the target had refused it."""
+        marker = a_marker(at=104, producer_id=OURS, commit=True)
+        (it,) = found(RANGE, ours(100, 4), marker, ours(105, 2), *MARKERS, SECOND).ranges
+        assert (it.records, it.uncleaned) == (16, 1)
+
     def test_of_other_bytes_at_the_same_offsets_has_another_digest(self) -> None:
         other = ours(110, [Record(key=b"k", value=b"other %d" % n) for n in range(10)])
         (it,) = found(RANGE, FIRST, *MARKERS, other).ranges

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -52,6 +53,15 @@ class Read:
     converted_batches: tuple[ConvertedBatch, ...] = ()
     failure: Failure | None = None
     set_aside: Mapping[int, str] = field(default_factory=dict)
+
+    def set_aside_by_epoch(self) -> dict[int, dict[int, str]]:
+        """``set_aside``, by the leader epochs of the batches: another branch of the log has other records there."""
+        by_epoch: dict[int, dict[int, str]] = {}
+        starts = [converted.start for converted in self.converted_batches]
+        for at, why in self.set_aside.items():
+            epoch = self.converted_batches[bisect_right(starts, at) - 1].leader_epoch
+            by_epoch.setdefault(epoch, {})[at] = why
+        return by_epoch
 
 
 @dataclass(frozen=True, slots=True)

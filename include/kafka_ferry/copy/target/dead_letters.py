@@ -20,6 +20,7 @@ from kafka_ferry.batches import (
     cut_at,
     dead_letter,
     halves,
+    is_too_large,
     offsets_at,
     set_aside,
     unfit,
@@ -76,15 +77,18 @@ class Rejections:
     """What is known of the records of one range that the target rejects.
 
     Attributes:
-        errors: what the broker said, by the record's source offset.
+        errors: what the broker said, by the leader epoch of the record's batch and its source offset: after an
+            unclean leader election, the source has another record there.
         cuts: source offsets at which batches are divided to find such records.
         screened: the broker's error about records without a key or with a bad timestamp, "" as long
             as there was none: from then on they are looked for before they are sent.
+        too_large: its error about a record that is too large; from then on all such are set aside unsent.
     """
 
-    errors: dict[int, str] = field(default_factory=dict)
+    errors: dict[int, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
     cuts: set[int] = field(default_factory=set)
     screened: str = ""
+    too_large: str = ""
 
     def learn(
         self, converted: ConvertedBatch, code: int, error: str, records: tuple[int, ...]
@@ -103,30 +107,34 @@ class Rejections:
         if not records:
             self.cuts.add(halves(converted)[1].start)
             return
-        self.errors |= dict.fromkeys(offsets_at(converted, records), error)
+        errors = self.errors[converted.leader_epoch]
+        errors |= dict.fromkeys(offsets_at(converted, records), error)
         if code in (INVALID_RECORD, INVALID_TIMESTAMP):
             self.screened = error
+        elif converted.batch.header.records == 1:
+            self.too_large = error
 
     def forget_before(self, position: int) -> None:
         """Forget records before a position that is committed."""
-        self.errors = {at: error for at, error in self.errors.items() if at >= position}
+        for epoch, errors in self.errors.items():
+            self.errors[epoch] = {at: error for at, error in errors.items() if at >= position}
 
     def sort_out(
         self, converted: ConvertedBatch, topic_limits: TopicLimits
     ) -> Iterator[tuple[ConvertedBatch, list[tuple[Rejected, str]]]]:
         """``converted`` in pieces that the target may accept, each with the records that were taken out."""
         for piece in self._divide(converted):
-            bad = self.errors.keys() & range(piece.start, piece.end)
+            errors = self.errors[piece.leader_epoch]
+            bad = {at: errors[at] for at in errors.keys() & range(piece.start, piece.end)}
             if self.screened:
-                bad |= unfit(piece, topic_limits, now_ms())
+                bad = dict.fromkeys(unfit(piece, topic_limits, now_ms()), self.screened) | bad
+            if self.too_large and is_too_large(piece, topic_limits):
+                bad = dict.fromkeys(offsets_at(piece, (0,)), self.too_large) | bad
             if not bad or piece.batch is None:
                 yield piece, []
                 continue
             rest, taken = set_aside(piece, bad)
-            yield (
-                rest,
-                [(record, self.errors.get(record.offset, self.screened)) for record in taken],
-            )
+            yield rest, [(record, bad[record.offset]) for record in taken]
 
     def _divide(self, converted: ConvertedBatch) -> Iterator[ConvertedBatch]:
         for cut in sorted(cut for cut in self.cuts if converted.start < cut < converted.end):

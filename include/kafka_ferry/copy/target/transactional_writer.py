@@ -71,9 +71,9 @@ class TransactionalWriter:
         """See ``Writer``."""
         self._records.write(range_, converted)
 
-    def set_aside(self, range_: Range, errors: Mapping[int, str]) -> None:
+    def set_aside(self, range_: Range, epoch: int, errors: Mapping[int, str]) -> None:
         """See ``Writer``."""
-        self._transaction.verdicts.set_aside(range_, errors)
+        self._transaction.verdicts.set_aside(range_, epoch, errors)
 
     def send(self) -> None:
         """See ``Writer``."""

@@ -91,11 +91,12 @@ class Writer(Protocol):
     def write(self, range_: Range, converted: ConvertedBatch) -> None:
         """Accept a converted batch that joins the range's position or its last converted batch."""
 
-    def set_aside(self, range_: Range, errors: Mapping[int, str]) -> None:
+    def set_aside(self, range_: Range, epoch: int, errors: Mapping[int, str]) -> None:
         """Write records to the dead letter topic instead.
 
         Args:
             range_: the range that they are of.
+            epoch: the leader epoch of their batches.
             errors: why, by source offset; the converted batches with them are written after this.
         """
 

@@ -75,7 +75,7 @@ class Adoption:
             message = error.message + self._cause(queue.range) if error.is_own else error.message
             self._fail(queue, error.offset, message, advice=not error.is_own)
             return
-        why = "the target refused it when it was first tried"
+        why = "the target refused it when it was first tried, or its log has been compacted since"
         self._transaction.put_letters(queue.range, [(letter, why) for letter in adopted.letters])
         for part in adopted.converted_batches:
             queue.account(Outgoing(part, queue.range, part.first, adopted=True))

@@ -54,7 +54,7 @@ class Adopted(NamedTuple):
 
     Attributes:
         converted_batches: the converted batch, in pieces of one run each, as it is on the target.
-        letters: records that the target had refused, and so holds only a gap for.
+        letters: records that the target may have refused, since it holds nothing for them.
         batches: the target's batches that were read for it, in order; a batch that it shares with the
             next converted batch is not counted twice.
     """
@@ -78,7 +78,8 @@ class Ahead:
         end: the log's end.
         producer: the flow's producer there, as of ``start``.
         is_compacted: whether log compaction on the target may have removed records since.
-        may_be_refused: whether records that the target refused may be missing.
+        may_be_refused: whether records that the target refused may be missing. Where it compacts, nothing tells one
+            from a record that was removed since: to be in the dead letter topic too is the lesser evil.
     """
 
     def __init__(
@@ -104,6 +105,8 @@ class Ahead:
         self._batches: Iterator[Batch] | None = None
         self._left: list[Record] = []
         self._read: list[Batch] = []
+        # Where control batches lie: no cleaner has put them there.
+        self._filled: set[int] = set()
 
     def adopt(self, converted: ConvertedBatch) -> Adopted:
         """Compare ``converted``, which joins the last one and ends at the log's end at most, with the target.
@@ -121,12 +124,12 @@ class Ahead:
         gone = [record[0] for record in wanted if record[0] not in offsets]
         gone = [offset for offset in gone if offset >= self.expired_to]
         letters: Sequence[Rejected] = ()
-        if gone and not self._is_compacted:
-            if not self._may_be_refused:
-                message = "it holds nothing where the source has a record."
-                # Foreign records would have been found before.
-                raise Misplaced(message, offset=gone[0], is_own=True)
+        if gone and self._may_be_refused:
             converted, letters = set_aside(converted, gone)
+        elif lost := [at for at in gone if not self._is_compacted or at in self._filled]:
+            message = "it holds nothing where the source has a record."
+            # Foreign records would have been found before.
+            raise Misplaced(message, offset=lost[0], is_own=True)
         return Adopted(tuple(by_runs(converted)), letters, read)
 
     def _require_the_sources(
@@ -201,6 +204,7 @@ class Ahead:
         if problem := self._trail.problem(batch.header):
             raise Misplaced(problem, offset=batch.header.base_offset)
         if batch.header.is_control:
+            self._filled.add(batch.header.base_offset)
             return []
         self._read.append(batch)
         return [record for record in read_records(batch) if record[0] >= first]

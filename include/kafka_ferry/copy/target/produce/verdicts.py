@@ -19,6 +19,7 @@ from kafka_ferry.model.rights import Right, advice_on
 from kafka_ferry.retry import RETRY_S
 from kafka_ferry.wire.error_codes import (
     NONE,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
     UNKNOWN_TOPIC_OR_PARTITION,
     error_name,
     fault,
@@ -28,9 +29,9 @@ from kafka_ferry.wire.error_codes import (
 
 # A planned topic that brokers do not know for so long is gone.
 _UNKNOWN_S: Final = 4.0
-# OUT_OF_ORDER_SEQUENCE_NUMBER, DUPLICATE_SEQUENCE_NUMBER, INVALID_TXN_STATE,
-# INVALID_PRODUCER_ID_MAPPING, UNKNOWN_PRODUCER_ID, TRANSACTION_ABORTABLE: the transaction is void.
-_VOID: Final = frozenset({45, 46, 48, 49, 59, 120})
+# Beside it DUPLICATE_SEQUENCE_NUMBER, INVALID_TXN_STATE, INVALID_PRODUCER_ID_MAPPING, UNKNOWN_PRODUCER_ID,
+# TRANSACTION_ABORTABLE: the transaction is void.
+_VOID: Final = frozenset({OUT_OF_ORDER_SEQUENCE_NUMBER, 46, 48, 49, 59, 120})
 
 
 class Verdicts:
@@ -62,6 +63,8 @@ class Verdicts:
         self._takes_rejected = takes_rejected and dead_letters is not None
         self._refused: dict[TopicPartition, Failure] = {}
         self._rejections: dict[TopicPartition, Rejections] = defaultdict(Rejections)
+        # In the open transaction, by *source* partition: the offset of the first batch with such records.
+        self._rejected_at: dict[TopicPartition, int] = {}
         self._wait_s = wait_s
         self._waiting_since: dict[TopicPartition, float] = {}
 
@@ -71,6 +74,7 @@ class Verdicts:
         Args:
             ranges: those that are tried now.
         """
+        self._rejected_at.clear()
         for source in self._refused:
             self.failures.pop(source, None)
         self.waiting -= {range_.source for range_ in ranges}
@@ -104,9 +108,9 @@ class Verdicts:
             # The batch had not been opened until now.
             self.fail(range_, converted.start, f"the source sent {error}.")
 
-    def set_aside(self, range_: Range, errors: Mapping[int, str]) -> None:
-        """Note that records are to be taken out of their batches, with the reason by source offset."""
-        self._rejections[range_.source].errors |= errors
+    def set_aside(self, range_: Range, epoch: int, errors: Mapping[int, str]) -> None:
+        """Note that records are to be taken out of batches of a leader epoch, with the reason by source offset."""
+        self._rejections[range_.source].errors[epoch] |= errors
 
     def judge(self, queue: PartitionQueue, out: Outgoing, answer: Answer) -> None:
         """Process a broker's answer for one batch.
@@ -124,7 +128,7 @@ class Verdicts:
                 # What it has stored of this transaction may be gone, and would be committed without it.
                 lost = "its log has lost records (an unclean leader election?)"
                 self.make_void(f"Writing {what}: {lost}.")
-        elif after_refused:
+        elif after_refused or self._is_after_rejected(queue, out, answer.code):
             return
         elif answer.code in _VOID:
             self.make_void(f"Writing {what}: {error_name(answer.code)}.")
@@ -136,6 +140,12 @@ class Verdicts:
             if out.range is None or not isinstance(error, BrokerError):
                 raise error
             self.refuse(queue, out, answer)
+
+    def _is_after_rejected(self, queue: PartitionQueue, out: Outgoing, code: int) -> bool:
+        """Whether a batch is out of order because the one before it was rejected: nothing else is wrong with it."""
+        rejected_at = self._rejected_at.get(queue.range.source) if queue.range else None
+        is_later = rejected_at is not None and out.converted.start > rejected_at
+        return code == OUT_OF_ORDER_SEQUENCE_NUMBER and is_later
 
     def refuse(self, queue: PartitionQueue, out: Outgoing, answer: Answer) -> None:
         """Handle a rejected batch: set records aside, or stop the range before it."""
@@ -153,6 +163,7 @@ class Verdicts:
                 f"{range_.target} refused records of [{converted.start}, {converted.end}): {error}."
             )
             self.make_void(message, excludes=True)
+            self._rejected_at.setdefault(range_.source, converted.start)
             try:
                 self._rejections[range_.source].learn(converted, answer.code, error, answer.records)
             except MalformedBatch as malformed:
@@ -175,7 +186,8 @@ class Verdicts:
     def _has_letters(self, source: TopicPartition, offset: int) -> bool:
         """Whether records from ``offset`` on go to the dead letter topic."""
         rejections = self._rejections.get(source)
-        return bool(rejections and any(at >= offset for at in rejections.errors))
+        by_epoch = rejections.errors.values() if rejections else ()
+        return any(at >= offset for errors in by_epoch for at in errors)
 
     def fail_for_now(self, range_: Range, offset: int, code: int, why: str = "") -> None:
         """Handle a transient error of one partition: it is set aside, and the transaction is void.

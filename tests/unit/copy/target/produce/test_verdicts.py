@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -19,6 +20,7 @@ from tests.unit.copy.fakes import Clock
 
 RANGE = Range("orders", 0, 0, 100, "id", "primary.orders", 3)
 LETTERS = TopicPartition("letters", 0)
+NO_LIMITS = TopicLimits()
 TOO_LARGE, INVALID_RECORD, NOT_LEADER, OUT_OF_ORDER, FENCED, DENIED = 10, 87, 6, 45, 90, 29
 UNKNOWN_TOPIC = 3
 
@@ -48,11 +50,13 @@ def judge(
     verdicts.judge(queue or a_queue(), Outgoing(converted or a_converted_batch(), RANGE), answer)
 
 
-def sent(verdicts: Verdicts, converted: ConvertedBatch) -> list[tuple[int, int, Sequence[int]]]:
+def sent(
+    verdicts: Verdicts, converted: ConvertedBatch, limits: TopicLimits = NO_LIMITS
+) -> list[tuple[int, int, Sequence[int]]]:
     """Each piece that may be sent, with the offsets that go to the dead letter topic."""
     return [
         (piece.start, piece.end, [record.offset for record, _ in letters])
-        for piece, letters in verdicts.sort_out(RANGE, converted, TopicLimits())
+        for piece, letters in verdicts.sort_out(RANGE, converted, limits)
     ]
 
 
@@ -60,7 +64,7 @@ def sent(verdicts: Verdicts, converted: ConvertedBatch) -> list[tuple[int, int, 
 def test_a_dead_letter_after_a_refused_batch_is_in_no_transaction(letter: int) -> None:
     """The next run writes it, once the batch before it is accepted."""
     verdicts = Verdicts(LETTERS, takes_rejected=False)
-    verdicts.set_aside(RANGE, {letter: "why"})
+    verdicts.set_aside(RANGE, -1, {letter: "why"})
     judge(verdicts, refused(TOO_LARGE), a_converted_batch(start=40))
     assert bool(verdicts.void) == (letter >= 40)
     assert verdicts.void is None or verdicts.void.excludes
@@ -130,6 +134,14 @@ def test_records_that_the_broker_names_go_to_the_dead_letter_topic() -> None:
     assert verdicts.void is not None
     assert verdicts.void.excludes
     assert sent(verdicts, a_converted_batch(10, 38)) == [(38, 48, [41, 43])]
+
+
+def test_what_was_refused_says_nothing_of_another_branch_of_the_source() -> None:
+    verdicts = Verdicts(LETTERS)
+    old = replace(a_converted_batch(4), leader_epoch=3)
+    judge(verdicts, refused(INVALID_RECORD, 1), old)
+    assert sent(verdicts, old) == [(0, 4, [1])]
+    assert sent(verdicts, replace(old, leader_epoch=4)) == [(0, 4, [])]
 
 
 def test_a_batch_is_divided_until_one_record_is_left() -> None:
@@ -210,9 +222,42 @@ def test_a_committed_transaction_ends_the_waiting_of_those_in_it(clock: Clock) -
 def test_a_void_counts_as_a_try_if_anything_in_it_does() -> None:
     verdicts = Verdicts(LETTERS)
     judge(verdicts, refused(INVALID_RECORD, 0))
-    judge(verdicts, refused(OUT_OF_ORDER), a_converted_batch(start=4))
+    other = Outgoing(a_converted_batch(), replace(RANGE, partition=1))
+    verdicts.judge(PartitionQueue(2, other.range, "remote id"), other, refused(OUT_OF_ORDER))
     assert verdicts.void is not None
     assert not verdicts.void.excludes
+
+
+@pytest.mark.parametrize("of_letters", [False, True])
+def test_what_comes_after_a_rejected_batch_is_out_of_order_and_does_not_count_as_a_try(
+    of_letters: bool,
+) -> None:
+    """Each try learns of more records, however many there are."""
+    verdicts, queue = Verdicts(LETTERS), a_queue()
+    judge(verdicts, refused(TOO_LARGE), a_converted_batch(1), queue)
+    after = PartitionQueue(1, None, "id of letters") if of_letters else queue
+    judge(verdicts, refused(OUT_OF_ORDER), a_converted_batch(start=1), after)
+    assert verdicts.void is not None
+    assert verdicts.void.excludes != of_letters
+    verdicts.void = None
+    verdicts.write_again([RANGE])
+    judge(verdicts, refused(OUT_OF_ORDER), a_converted_batch(start=1), queue)
+    assert verdicts.void is not None
+    assert not verdicts.void.excludes
+
+
+@pytest.mark.parametrize(("codec", "rejected"), [(None, [9]), (1, [])])
+def test_once_a_record_was_too_large_others_like_it_are_not_sent(
+    codec: int | None, rejected: list[int]
+) -> None:
+    """Where the broker compresses again, only it knows how large they are."""
+    verdicts = Verdicts(LETTERS)
+    limits = TopicLimits(max_batch_bytes=70, codec=codec)
+    assert sent(verdicts, a_converted_batch(1, 9), limits) == [(9, 10, [])]
+    judge(verdicts, refused(TOO_LARGE), a_converted_batch(1))
+    assert sent(verdicts, a_converted_batch(1, 9), limits) == [(9, 10, rejected)]
+    assert sent(verdicts, a_converted_batch(2, 10), limits) == [(10, 12, [])]
+    assert sent(verdicts, a_converted_batch(1, 9)) == [(9, 10, [])]
 
 
 @pytest.mark.parametrize(("code", "error"), [(FENCED, Fenced), (DENIED, AccessDenied)])

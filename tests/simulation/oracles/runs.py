@@ -151,7 +151,9 @@ class Oracles(Workload):
         letters = self.target.log(LETTERS)
         if letters and LETTERS in known.partitions:
             again = {*letters.open_records(known.producer)} & {*self.letters()}
-            if again and not (self.returned or self.sends_again or self._is_unseen):
+            # Of positions that neither ledger nor group have any more, what is there is compared, but no letters.
+            is_forgotten = self.sends_again or self._is_unseen or self.was_injected("cut internal")
+            if again and not (self.returned or is_forgotten):
                 self.blame("f", f"a transaction commits {min(map(repr, again))} to {LETTERS} again")
         held = {group: self.target.groups.held(group, known.producer) for group in known.groups}
         for tp in sorted(known.partitions & own.keys()):
@@ -182,8 +184,8 @@ class Oracles(Workload):
         """What a consumer of the target reads, now that a run says "verified"."""
         positions, letters = self._positions(), self.letters()
         for value in letters:
-            # A cleaner that has removed a record before its range was committed leaves no trace.
-            is_refused = len(value or b"") > LARGEST or value in self.removed
+            # Of what an attempt has not committed, nothing tells a record that was removed or lost since from such a one.
+            is_refused = len(value or b"") > LARGEST or value in self.removed or self.harmed_at >= 0
             if not is_refused or value in self.aborted:
                 self.blame(
                     "a", f"{name} is verified, and {value!r} is a letter, and was not refused"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from kafka_ferry.ledger.record import AppliedEntry
 from kafka_ferry.model.changes import Acl, Applied, Created, Entity, QuotaChange
+
+_POLICY: Final = "cleanup.policy"
 
 
 def fold_applied(entries: Iterable[str]) -> Applied:
@@ -23,6 +26,7 @@ def fold_applied(entries: Iterable[str]) -> Applied:
     quotas: dict[tuple[Entity, str], frozenset[float | None]] = {}
     users: set[tuple[str, str]] = set()
     missed: dict[str, int] = {}
+    compacted_until: dict[str, int] = {}
     for text in entries:
         entry = AppliedEntry.model_validate_json(text)
         configs |= entry.configs
@@ -38,6 +42,7 @@ def fold_applied(entries: Iterable[str]) -> Applied:
         for user in entry.users:
             (users.add if user.change == "create" else users.discard)((user.user, user.mechanism))
         missed |= entry.missed
+        compacted_until |= dict.fromkeys(_compacted(entry), entry.at)
     missed = {topic_id: since for topic_id, since in missed.items() if since}
     return Applied(
         configs=configs,
@@ -53,7 +58,16 @@ def fold_applied(entries: Iterable[str]) -> Applied:
         quotas=quotas,
         users=frozenset(users),
         missed=missed,
+        compacted_until=compacted_until,
     )
+
+
+def _compacted(entry: AppliedEntry) -> Iterator[str]:
+    """The ids of the remote topics whose logs were compacted up to then, or are from then on."""
+    for topic_id, configs in entry.configs.items():
+        before = entry.pending.get(topic_id, {}).get(_POLICY)
+        if "compact" in f"{configs.get(_POLICY)},{before}":
+            yield topic_id
 
 
 def _creations(entry: AppliedEntry) -> Iterator[Created]:

@@ -390,6 +390,7 @@ class Applied:
             unknown whether that was set, the one before, None for no quota.
         users: the SCRAM credentials that the flow has created, as user and mechanism.
         missed: by remote topic's id, since when its source topic is missing, in milliseconds since 1970.
+        compacted_until: by remote topic's id, the last time at which the flow knew its log to be compacted, likewise.
     """
 
     configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -401,3 +402,4 @@ class Applied:
     quotas: Mapping[tuple[Entity, str], frozenset[float | None]] = field(default_factory=dict)
     users: frozenset[tuple[str, str]] = frozenset()
     missed: Mapping[str, int] = field(default_factory=dict)
+    compacted_until: Mapping[str, int] = field(default_factory=dict)

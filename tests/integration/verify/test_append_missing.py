@@ -26,7 +26,13 @@ from kafka_ferry.runs.where import where
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.segments import base_offset, rewrite
-from tests.support.records.builders import create_topic, delete_before, produce, recreate_topic
+from tests.support.records.builders import (
+    create_topic,
+    delete_before,
+    produce,
+    recreate_topic,
+    set_config,
+)
 from tests.support.records.histories import named, told, values
 from tests.support.runs.command_line import ferry
 from tests.support.runs.flows import copy_more, copy_now, failures, ledger_of, make_flow, remote
@@ -95,6 +101,29 @@ def test_what_an_open_transaction_hides_is_not_missing(
     ending.start()
     judged(flow, "run-4")
     ending.join()
+
+
+def test_a_cleaner_explains_what_was_copied_while_the_topic_was_compacted_and_nothing_later(
+    folder: Path, primary: KafkaCluster, target: Broker, unique: Unique
+) -> None:
+    topic = unique("compacted")
+    create_topic(primary.bootstrap, topic, cleanup_policy="compact")
+    flow = make_flow(folder, primary, target, [topic])
+    copy_more(primary, flow, "run-1", topic)
+    set_config(primary, topic, "cleanup.policy", "delete")
+    for run in ("run-2", "run-3", "run-4"):
+        copy_more(primary, flow, run, topic)
+    rewrite(
+        target,
+        [remote(flow, topic)],
+        lambda batch: b"" if b"run-1" in batch or b"run-3" in batch else batch,
+    )
+
+    with pytest.raises(VerificationFailed) as found:
+        judged(flow, "run-5")
+
+    assert f"{topic}-0 [40, 60): 20 records copied, 0 on the target" in str(found.value)
+    assert f"{topic}-0 [0, 20)" not in str(found.value)
 
 
 def test_what_was_lost_is_appended_once_and_proved_and_each_map_knows_it(

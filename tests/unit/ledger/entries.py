@@ -64,5 +64,5 @@ def a_release(*names: str, flow: str = FLOW) -> ReleaseEntry:
     return ReleaseEntry(flow=flow, run="repair-1", at=NOW, remote_topics=released)
 
 
-def an_applied(*, flow: str = FLOW, **more: Any) -> AppliedEntry:
-    return AppliedEntry(flow=flow, run="run-1", at=NOW, **more)
+def an_applied(*, flow: str = FLOW, at: int = NOW, **more: Any) -> AppliedEntry:
+    return AppliedEntry(flow=flow, run="run-1", at=at, **more)

@@ -38,6 +38,17 @@ def test_what_is_pending_counts_until_the_next_entry_on_the_topic() -> None:
     assert folded(announced, other, {"configs": {"a": {"x": "2"}}}).pending == {}
 
 
+def test_a_log_was_compacted_until_the_policy_was_changed() -> None:
+    compacted = {"configs": {"a": {"cleanup.policy": "compact,delete"}, "b": {"x": "1"}}, "at": 1}
+    other = {"configs": {"a": {"cleanup.policy": "compact"}}, "at": 2}
+    pending = {"a": {"cleanup.policy": "compact"}, "b": {"x": None}}
+    changed = {"configs": {"a": {"cleanup.policy": "delete"}}, "pending": pending, "at": 3}
+    done = {"configs": {"a": {"cleanup.policy": "delete"}}, "at": 4}
+    assert folded(compacted).compacted_until == {"a": 1}
+    assert folded(compacted, other).compacted_until == {"a": 2}
+    assert folded(compacted, other, changed, done).compacted_until == {"a": 3}
+
+
 def test_a_creation_is_open_until_it_is_closed() -> None:
     announced = {"creations": {"primary.a": {}, "primary.b": {"x": "1"}}}
     assert folded(announced).creations == {"primary.a": {}, "primary.b": {"x": "1"}}

@@ -110,7 +110,8 @@ def recount_ranges(
     cut |= _cut_since_takeover(flow, boundaries, {tp: recounts[tp] for tp in by_target})
     recounts = {tp: _within_boundary(result, claims[tp]) for tp, result in recounts.items()}
     own = _own_strangers(flow, ledger, ranges, recounts.values())
-    rows = _range_rows(by_target, recounts, topics, accepted, boundaries, cut, own)
+    compacted = ledger.applied().compacted_until
+    rows = _range_rows(by_target, recounts, topics, compacted, accepted, boundaries, cut, own)
     unread = [range_row(it, None, unread=str(refused[it.target.topic])) for it in hidden]
     return Recounted(
         [*rows, *unread],
@@ -285,6 +286,7 @@ def _range_rows(
     by_target: Mapping[TopicPartition, list[LedgerRange]],
     recounts: Mapping[TopicPartition, PartitionRecount],
     topics: Mapping[str, Topic],
+    compacted_until: Mapping[str, int],
     accepted: AcceptedRanges,
     boundaries: Boundaries,
     cut: Container[TopicPartition],
@@ -292,11 +294,14 @@ def _range_rows(
 ) -> Iterator[RangeRow]:
     for tp, entries in by_target.items():
         reached = boundaries.get(tp, LedgerEnd()).offset
+        topic = topics[tp.topic]
+        # What a cleaner took before the topic's policy was changed stays away.
+        until = compacted_until.get(topic.topic_id, -1)
         for entry, recount in zip(entries, recounts[tp].ranges, strict=True):
             row = range_row(
                 entry,
                 recount,
-                target_is_compacted=topics[tp.topic].is_compacted,
+                target_is_compacted=topic.is_compacted or entry.at <= until,
                 accepted=accepted.get(entry.key),
                 reached=reached,
                 unread=recounts[tp].unread,

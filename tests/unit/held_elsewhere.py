@@ -131,7 +131,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/verify/test_repair.py": "cli: repair_options; runs/repair: give_up",
     "integration/sync_topics/test_replica_placement.py": "control: replica_assignment",
     "integration/sync_topics/test_tiered_configs.py": "runs/plan: tiered_storage",
-    "integration/sync_topics/test_retire.py": "runs/sync_topics: delete_topics retire",
+    "integration/sync_topics/test_retire.py": "runs/sync_topics: delete_topics records_of_others retire",
     "integration/topologies/test_returned.py": "runs/provenance: opposite_flow",
     "integration/transforms/test_rules_evaluated_again.py": "spark/transforms: evaluate_again; "
     "verify/transforms: rule_evaluation",

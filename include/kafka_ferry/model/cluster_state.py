@@ -290,6 +290,8 @@ class TargetState:
             offsets are or could be preserved.
         foreign: remote topics that hold committed records, none of them copied by this flow.
         unreadable: remote topics for which that is unknown, each with the reason.
+        of_others: remote topics of topics that are gone which hold records that the ledger does not have, or may hold
+            some, a sentence for each.
         mismatches: by *target* partition, how its log contradicts the ledger.
         beyond: the *target* partitions with preserved offsets whose logs end after the source's.
         refused: remote topics that the target does not describe, so that it is unknown whether they exist, each
@@ -304,6 +306,7 @@ class TargetState:
     bounds: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
     foreign: frozenset[str] = frozenset()
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    of_others: Mapping[str, str] = field(default_factory=dict)
     mismatches: Mapping[TopicPartition, LogMismatch] = field(default_factory=dict)
     beyond: frozenset[TopicPartition] = frozenset()
     refused: Mapping[str, str] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.model import Plan
+from kafka_ferry.model import Plan, position_group
 from kafka_ferry.runs import Run, run_plan
 from kafka_ferry.runs.sync_topics import delete_topics, retire
 from kafka_sandbox.broker import Broker
@@ -23,6 +23,7 @@ from tests.support.records.histories import named, told, values
 from tests.support.runs.flows import copy_now, copy_planned, failures, ledger_of, plan_now, remote
 from tests.support.runs.killing import Killed
 from tests.support.runs.pair import Pair, Unique
+from tests.support.runs.topologies import delete_groups
 
 HOUR_MS = 3_600_000
 
@@ -192,7 +193,38 @@ def test_a_topic_that_another_flow_copies_to_stays(
     (note,) = plan_now(flows[0], "run-2").remarks.notes
 
     assert f"stays: {flows[1].name} copies to it too." in note.message
+    # As brokers forget the positions of a flow that has not run for a week.
+    delete_groups(pair.backup, [position_group(flows[1].name)])
+    (note,) = plan_now(flows[0], "run-3").remarks.notes
+    assert "stays: it holds records that this flow has not copied" in note.message
     assert exists(pair.backup, topic)
+
+
+def test_a_copy_with_an_applications_own_records_stays(pair: Pair) -> None:
+    """They may be nowhere else: written before the topic was missed, or since the plan."""
+    before, since, last = (pair.topic(it, named("first", 10)) for it in ("before", "since", "last"))
+    flow = retiring_flow(pair, before, since, last, retire_after_ms=0, removals_max=1.0)
+    copy_now(flow)
+    produce(pair.backup.bootstrap, remote(flow, before), named("own", 1))
+    for name in (before, last):
+        pair.produce(name, named("second", 10))
+    copy_now(flow, "run-2")
+    for name in (before, since, last):
+        delete_topic(pair.primary, name)
+    run = Run(flow, "run-3")
+    plan = run.plan()
+    assert retired(plan) == [(name, True) for name in sorted([since, last])]
+    assert [note.topic for note in plan.remarks.notes] == [before]
+
+    produce(pair.backup.bootstrap, remote(flow, since), named("own", 1))
+    unapplied = run.sync_topics().remarks.unapplied
+
+    assert [it.split(":")[0] for it in unapplied] == [remote(flow, since)]
+    assert [exists(pair.backup, remote(flow, it)) for it in (before, since, last)] == [
+        True,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.long

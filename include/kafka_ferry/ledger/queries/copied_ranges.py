@@ -63,6 +63,7 @@ class CopiedSpan:
     segments: tuple[Segment, ...]
     lost: tuple[tuple[int, int], ...]
     compared: bool
+    preserved: bool
     transform: str
     reasons: Mapping[str, int]
 
@@ -244,6 +245,11 @@ def spans_into(
     if after is not None:
         wanted &= (pc.field("end") > after) | (pc.field("rewound_from") >= 0)
     return _read(ledger, wanted, CopiedSpan)
+
+
+def spans_in(ledger: LedgerTable, remote_ids: Iterable[str]) -> Iterator[CopiedSpan]:
+    """The ranges in remote topics with these ids, also those of backfills."""
+    return _read(ledger, is_one_of("remote_topic_id", remote_ids), CopiedSpan)
 
 
 def rewinds(ledger: LedgerTable) -> dict[tuple[str, int], list[tuple[int, int]]]:

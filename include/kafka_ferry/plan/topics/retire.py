@@ -7,7 +7,9 @@ source's topic may be there:
 (b) the topic has been missing for ``retire.after.ms``, in every run in between;
 (c) this flow has created the remote topic, by its mark on that topic's id;
 (d) the remote topic is a copy of the cluster that the source's alias stands for now (``plan.removals``);
-(e) no other flow copies to it.
+(e) no other flow copies to it;
+(f) it holds no record that this flow has not copied: of an application's own, or of another flow whose positions
+    the target has forgotten.
 
 A source topic that returns before that is copied again, and the time starts over if it disappears again.
 """
@@ -52,6 +54,7 @@ _KEEPS: Final[tuple[tuple[Callable[[Pair, ClusterState], bool], str], ...]] = (
         lambda pair, state: pair.remote_topic in state.other_flows.shared,
         "{other} copies to it too.",
     ),
+    (lambda pair, state: pair.remote_topic in state.target.of_others, "{of_others}"),
 )
 
 
@@ -94,8 +97,9 @@ def retire(flow: Flow, state: ClusterState, at: int) -> Iterator[Retirement | No
         why = next((words for keeps, words in _KEEPS if keeps(pair, state)), "")
         if why:
             other = state.other_flows.shared.get(remote_topic, "")
+            of_others = state.target.of_others.get(remote_topic, "")
             text = f"the topic is no longer on the source. Its copy {remote_topic} stays: "
-            yield Note(topic, text + why.format(other=other))
+            yield Note(topic, text + why.format(other=other, of_others=of_others))
             continue
         since = state.ledger.applied.missed.get(_id(pair), at)
         due = since + flow.retire_after_ms

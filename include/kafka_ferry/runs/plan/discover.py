@@ -120,7 +120,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
         unknown=tuple(dict.fromkeys(unknown)),
     )
     state = _add_returned(flow, state, upstream, remote_names)
-    state = with_missing(flow, source, target, state)
+    state = with_missing(flow, source, target, ledger, state)
     state = with_rivals(flow, target, state, remote_names)
     pairs = [Pair.of(name, remote_names[name], state) for name in topics]
     state = _with_starts_and_sizes(flow, ledger, state, pairs)

@@ -12,6 +12,7 @@ from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import AccessDenied, FerryError
 from kafka_ferry.ledger import (
     AppliedEntry,
+    LedgerTable,
     ReleasedTopic,
     append_entry,
 )
@@ -23,6 +24,7 @@ from kafka_ferry.model.rights import how_to_grant
 from kafka_ferry.plan.topics.retire import NOBODY_KNOWS, missing_topics
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.sync_topics.delete_topics import delete_released, release
+from kafka_ferry.runs.sync_topics.records_of_others import records_of_others
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.any_broker import unknown_everywhere
 
@@ -32,7 +34,11 @@ _judged_at: Final = now_ms
 
 
 def with_missing(
-    flow: Flow, source: ClusterControl, target: ClusterControl, state: ClusterState
+    flow: Flow,
+    source: ClusterControl,
+    target: ClusterControl,
+    ledger: LedgerTable,
+    state: ClusterState,
 ) -> ClusterState:
     """``state`` with what must be known of topics that may be gone, if the flow retires their copies."""
     if flow.on_source_topic_deleted != "retire":
@@ -47,12 +53,15 @@ def with_missing(
     except FerryError as error:
         shared = dict.fromkeys(existing, NOBODY_KNOWS)
         unknown += (f"Which other flows copy to {', '.join(sorted(existing))} is unknown. {error}",)
+    marks = state.ledger.marks
+    created = {name: it for name, it in existing.items() if name in marks and marks[name].created}
     return replace(
         state,
         source=replace(state.source, gone=frozenset(source.unknown(missing))),
         target=replace(
             state.target,
             topics={**state.target.topics, **existing},
+            of_others=records_of_others(flow, ledger, created),
             refused={
                 **state.target.refused,
                 **{name: str(refusal) for name, refusal in refused.items()},
@@ -123,7 +132,14 @@ def _delete(
         for copy in due
         if copy.topic not in gone
     ]
-    ids = {copy.remote_topic: copy.remote_topic_id for copy in due if copy.topic in gone}
+    there, _ = target.readable_topics([copy.remote_topic for copy in due])
+    of_others = records_of_others(run.flow, run.ledger, there)
+    back += [f"{name}: not deleted: {why}" for name, why in of_others.items()]
+    ids = {
+        copy.remote_topic: copy.remote_topic_id
+        for copy in due
+        if copy.topic in gone and copy.remote_topic not in of_others
+    }
     released = run.ledger.released_topics()
     topics = [
         ReleasedTopic(remote_topic=name, remote_topic_id=topic_id)

@@ -260,6 +260,27 @@ def holds_records(cluster: WireCluster, partition: TopicPartition) -> bool:
     return any(batch.header.records for batch in batches)
 
 
+def holds_records_in(cluster: WireCluster, log: PartitionLog, start: int, end: int) -> bool:
+    """Whether a log holds records at the offsets ``[start, end)`` that are committed, or may yet be.
+
+    Raises:
+        AccessDenied: without READ on the topic.
+        FerryError: if the partition cannot be read.
+    """
+    stable_end = end
+
+    def until(offset: int) -> None:
+        nonlocal stable_end
+        stable_end = offset
+
+    for batch, is_aborted in ended_batches(cluster, log, start, on_end=until):
+        if batch.header.base_offset >= end:
+            return False
+        if batch.header.records and not (is_aborted or batch.header.is_control):
+            return True
+    return stable_end < end
+
+
 def _check(cluster: WireCluster, partition: TopicPartition, fetched: Fetched) -> Iterator[Batch]:
     with corrupt_in(partition, cluster.alias):
         for batch in split_batches(fetched.records):

@@ -1,0 +1,75 @@
+"""Records of remote topics that the flow has created and that its ledger does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from kafka_ferry.errors import FerryError
+from kafka_ferry.ledger.queries.copied_ranges import spans_in
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.wire import connect
+from kafka_ferry.wire.partitions.partition_log import partition_logs
+from kafka_ferry.wire.partitions.scan import holds_records_in
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.model import Topic
+    from kafka_ferry.plan.backfill.windows import Span
+    from kafka_ferry.wire import WireCluster
+
+
+def records_of_others(
+    flow: Flow, ledger: LedgerTable, topics: Mapping[str, Topic]
+) -> dict[str, str]:
+    """Which of ``topics``, which the flow has created, hold records that its ledger does not have; a sentence for each.
+
+    So with those of which that is not known. Only what lies between the flow's own records is read.
+    """
+    ids = {topic.topic_id: name for name, topic in topics.items() if topic.topic_id}
+    own: dict[TopicPartition, list[Span]] = {}
+    for copied in spans_in(ledger, ids):
+        places = own.setdefault(TopicPartition(copied.remote_topic, copied.partition), [])
+        spans = [(it.target, it.target + it.records) for it in copied.segments]
+        if spans and copied.preserved:
+            # Nothing but control records fits in between.
+            spans = [(spans[0][0], copied.end)]
+        elif spans:
+            # Its transaction's marker follows.
+            spans[-1] = (spans[-1][0], spans[-1][1] + 1)
+        places += spans
+    found: dict[str, str] = {}
+    with connect(flow.target) as cluster:
+        for name in ids.values():
+            try:
+                place = _place_of_others(cluster, topics[name], own)
+            except FerryError as error:
+                found[name] = (
+                    f"whether it holds records that this flow has not copied is unknown. {error}"
+                )
+                continue
+            if place:
+                found[name] = f"it holds records that this flow has not copied, such as in {place}."
+    return found
+
+
+def _place_of_others(
+    cluster: WireCluster, topic: Topic, own: Mapping[TopicPartition, Sequence[Span]]
+) -> str:
+    partitions = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
+    for tp, log in partition_logs(cluster, partitions).items():
+        for start, end in _between(own.get(tp, ()), log.start, log.end):
+            if holds_records_in(cluster, log, start, end):
+                return f"{tp} [{start}, {end})"
+    return ""
+
+
+def _between(own: Iterable[Span], start: int, end: int) -> Iterator[Span]:
+    at = start
+    for first, after in sorted(own):
+        if first > at:
+            yield at, first
+        at = max(at, after)
+    if end > at:
+        yield at, end

@@ -184,7 +184,7 @@ class Oracles(Workload):
         """What a consumer of the target reads, now that a run says "verified"."""
         positions, letters = self._positions(), self.letters()
         for value in letters:
-            # Of what an attempt has not committed, nothing tells a record that was removed or lost since from such a one.
+            # Before its range is committed, nothing tells a record that was removed or lost from such a one.
             is_refused = len(value or b"") > LARGEST or value in self.removed or self.harmed_at >= 0
             if not is_refused or value in self.aborted:
                 self.blame(

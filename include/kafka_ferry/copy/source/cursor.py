@@ -59,8 +59,10 @@ class Read:
         by_epoch: dict[int, dict[int, str]] = {}
         starts = [converted.start for converted in self.converted_batches]
         for at, why in self.set_aside.items():
-            epoch = self.converted_batches[bisect_right(starts, at) - 1].leader_epoch
-            by_epoch.setdefault(epoch, {})[at] = why
+            # A later filter may have dropped the batch.
+            if number := bisect_right(starts, at):
+                epoch = self.converted_batches[number - 1].leader_epoch
+                by_epoch.setdefault(epoch, {})[at] = why
         return by_epoch
 
 

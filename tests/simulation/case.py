@@ -173,6 +173,7 @@ class Case:
             ._with_repairs(rng)
             ._with_takeover(rng)
             ._with_letters(rng)
+            ._with_rotation(rng)
         )
 
     def _both_ways(self, rng: random.Random) -> Case:
@@ -227,6 +228,12 @@ class Case:
             "topics.configs": {".*": {"max.message.bytes": str(LARGEST)}},
         }
         return replace(self, options=options, letters=True)
+
+    def _with_rotation(self, rng: random.Random) -> Case:
+        """Perhaps the same with runs that read again what was proved long ago."""
+        within = rng.choice(("", "", "", "", "10 seconds", "5 minutes"))
+        options = {**self.options, "verify.everything.within": within} if within else self.options
+        return replace(self, options=options)
 
 
 def _aimed(rng: random.Random, name: str, before: Sequence[Fault]) -> Fault:

@@ -324,6 +324,18 @@ def _write_foreign(injection: Injection) -> None:
         injection.note(f"a foreign client writes to {tp} on the target")
 
 
+def _grow(injection: Injection) -> None:
+    history = injection.history
+    topic = injection.random.choice(history.case.topics)
+    # Where a flow begins at the ends of logs, what new partitions hold is its own word.
+    if topic.name in injection.source.topics and not (
+        history.case.backfills or history.case.both_ways
+    ):
+        history.grown[topic.name] += 1
+        injection.source.grow(topic.name, history.partitions(topic))
+        injection.note(f"{topic.name} on the source has {history.partitions(topic)} partitions now")
+
+
 def _recreate(injection: Injection) -> None:
     cluster = injection.cluster
     written = {tp for it in cluster.transactions.by_id.values() for tp in it.partitions}
@@ -373,6 +385,7 @@ FAULT_KINDS: Final[Mapping[str, FaultKind]] = {
     "write foreign": FaultKind(
         _write_foreign, side="backup", hurts="foreign records", touches_target=True
     ),
+    "grow source": FaultKind(_grow, side="primary"),
     "recreate source": FaultKind(_recreate, side="primary", hurts=_AT_SOURCE),
     "recreate target": FaultKind(_recreate, side="backup", hurts=_STATE, touches_target=True),
     **dict.fromkeys(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -10,7 +11,7 @@ from typing import Final
 from kafka_ferry.model.ranges import TopicPartition
 from tests.simulation.brokers.cluster import SimCluster
 from tests.simulation.brokers.coordinators import Committed
-from tests.simulation.case import LARGEST, Case
+from tests.simulation.case import LARGEST, Case, TopicCase
 from tests.simulation.world import BEGAN, World
 
 GROUP: Final = "application"
@@ -42,6 +43,7 @@ class Workload:
         seen: what consumers of the source saw when runs began, by the moment.
         lost_marks: whether the ledger may no longer say that the flow has created its topics: of others, records
             before the first that it has copied are not its own.
+        grown: how many partitions topics have got since they began.
         sends_again: whether a copy is made anew, with its dead letters.
         trace: what happened.
     """
@@ -57,6 +59,7 @@ class Workload:
     committed: dict[TopicPartition, int] = field(default_factory=dict)
     seen: list[tuple[float, Shown]] = field(default_factory=list)
     lost_marks: bool = False
+    grown: Counter[str] = field(default_factory=Counter)
     sends_again: bool = False
     trace: list[str] = field(default_factory=list)
 
@@ -106,11 +109,15 @@ class Workload:
     def pairs(self) -> Iterator[tuple[TopicPartition, TopicPartition]]:
         """The partitions of the source, each with its own on the target."""
         for topic in self.case.topics:
-            for number in range(topic.partitions):
+            for number in range(self.partitions(topic)):
                 yield (
                     TopicPartition(topic.name, number),
                     TopicPartition(f"{self.prefix}{topic.name}", number),
                 )
+
+    def partitions(self, topic: TopicCase) -> int:
+        """How many partitions a topic has by now."""
+        return topic.partitions + self.grown[topic.name]
 
     def is_compacted(self, topic: str) -> bool:
         """Whether a topic of the source compacts."""
@@ -154,7 +161,7 @@ class Workload:
         if run >= self.case.quiet_from:
             return
         for topic in self.case.topics:
-            for number in range(topic.partitions):
+            for number in range(self.partitions(topic)):
                 tp = TopicPartition(topic.name, number)
                 left = self.random.randint(0, self.case.records)
                 moment = self.world.now

@@ -120,6 +120,13 @@ class SimCluster:
         self.topics[name] = topic
         return topic
 
+    def grow(self, name: str, count: int) -> None:
+        """Give a topic more partitions."""
+        topic = self.topics[name]
+        more = range(len(topic.logs), count)
+        topic.logs += [Log() for _ in more]
+        topic.leaders += [self.random.choice([*self.brokers]) for _ in more]
+
     def delete(self, name: str) -> None:
         """Delete a topic; the groups lose their offsets of it."""
         topic = self.topics.pop(name)

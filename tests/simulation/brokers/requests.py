@@ -18,6 +18,7 @@ from tests.simulation.brokers.messages import Fields, message, name_of, unapplie
 
 _OFFSETS: Final = "__consumer_offsets"
 _EXISTS: Final = 36
+_NO_MORE: Final = 37
 _TOPIC: Final = 2
 _NO_COORDINATOR: Final = 15
 _NOT_COORDINATOR: Final = 16
@@ -178,6 +179,20 @@ def create_topics(cluster: SimCluster, _: int, request: Any) -> Fields:
     return {"topics": [create(it) for it in request.topics]}
 
 
+def create_partitions(cluster: SimCluster, _: int, request: Any) -> Fields:
+
+    def grow(asked: Any) -> Fields:
+        topic = cluster.topics.get(asked.name)
+        code = UNKNOWN_TOPIC
+        if topic:
+            code = _NO_MORE if asked.count <= len(topic.logs) else errors.NONE
+            if not code and not request.validate_only:
+                cluster.grow(asked.name, asked.count)
+        return {"name": asked.name, "error_code": code, "error_message": None}
+
+    return {"results": [grow(it) for it in request.topics]}
+
+
 def delete_topics(cluster: SimCluster, _: int, request: Any) -> Fields:
 
     def delete(name: str) -> Fields:
@@ -209,6 +224,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "DescribeConfigs": describe_configs,
     "IncrementalAlterConfigs": alter_configs,
     "CreateTopics": create_topics,
+    "CreatePartitions": create_partitions,
     "DeleteTopics": delete_topics,
     "DeleteRecords": of_logs.delete_records,
     "ListGroups": of_coordinators.list_groups,

@@ -159,7 +159,7 @@ def _whole(history: Oracles, cluster: SimCluster) -> list[bytes | None] | None:
     values: list[bytes | None] = []
     for topic in history.case.topics:
         name = topic.name if cluster is history.source else f"{history.prefix}{topic.name}"
-        for number in range(topic.partitions):
+        for number in range(history.partitions(topic)):
             log = cluster.log(TopicPartition(name, number))
             if log is None or log.start or log.stable < log.end or topic.compacted:
                 return None

@@ -64,6 +64,8 @@ _OPENED: Final = {
 }
 # Keys whose values are patterns, and no secrets.
 FILTERS: Final = ("topics", "topics.exclude", "groups", "groups.exclude", "include", "exclude")
+# Each of a node's tags has a prefix of any length, and PyYAML compares each prefix with all before it.
+_PREFIX: Final = regex.compile(r"(?:^|[\r\n\x85\u2028\u2029])\ufeff?%TAG")
 _KEY: Final = regex.compile(r"(?:^|[{,\s])([\w.-]+)\s*:(?=\s)")
 _ITEM: Final = regex.compile(r"\*[^\s,\]}]*")
 _PURE: Final = _loader(yaml.SafeLoader)
@@ -107,6 +109,11 @@ def compose(content: bytes) -> yaml.Node | None:
 
 
 def _read(text: str) -> Any:
+    if prefix := _PREFIX.search(text):
+        line = len(text[: prefix.end()].splitlines())
+        raise NoDocument(
+            Problem(f"line {line}", "has a prefix of tags (%TAG), which no flow needs")
+        )
     if _IN_C is None:
         return _read_with(_PURE, text)
     try:

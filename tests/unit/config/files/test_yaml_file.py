@@ -167,6 +167,12 @@ target: {<<: *base, alias: b, bootstrap.servers: "b:1"}
             "offsets",
             "take too long to compile together",
         ),
+        # In 400 KB, 5 GB; in 16 MiB of short ones, hours.
+        (
+            f"...\n%TAG !a! {'t' * 400_000}\n--- [{'!a!b c, ' * 6_000}]",
+            "line 8",
+            "a prefix of tags",
+        ),
         # Nodes of eight million values would take 5 GB, and a text of two megabytes Python's own reader 20 s.
         (f"topics: [{'a,' * 8_000_000}]", "file", "has more than 200,000 values"),
         (f"topics: [{'a' * 2_000_000}, }}", "line 7", "is not valid YAML"),

@@ -36,10 +36,17 @@ def log_reason(context: Context) -> None:
             log.error("%s", line)
 
 
-FAILURE_CALLBACKS: Final[Mapping[str, Any]] = {
-    "on_failure_callback": log_reason,
-    "on_retry_callback": log_reason,
-}
+def have_reason_logged(context: Context) -> None:
+    """Gives a task that begins the callbacks that write why it failed, in its own process alone.
+
+    Of a task that is known to have such callbacks and whose process has not come about, Airflow hands the whole run
+    to the DAG processor, which ends at a number in the run's configuration that has more than 64 bits.
+    """
+    task: Any = context["task"]
+    task.on_failure_callback = task.on_retry_callback = [log_reason]
+
+
+FAILURE_CALLBACKS: Final[Mapping[str, Any]] = {"on_execute_callback": have_reason_logged}
 """The callbacks of each task, as arguments of its operator."""
 
 

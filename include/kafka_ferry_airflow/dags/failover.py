@@ -21,7 +21,7 @@ from kafka_ferry.errors import FerryError, GroupsFailed, InputError
 from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.dags.description import tags_of
 from kafka_ferry_airflow.dags.params import require_known, show_form
-from kafka_ferry_airflow.errors import FAILURE_CALLBACKS, airflow_errors, log_reason
+from kafka_ferry_airflow.errors import FAILURE_CALLBACKS, airflow_errors, have_reason_logged
 
 if TYPE_CHECKING:
     from kafka_ferry.groups.outlook import Outlook
@@ -120,7 +120,7 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
     back = load_reverse_flow(flow.file, flow)
     with _by_hand(flow, "failback", _FAILBACK) as dag:
 
-        @task(on_failure_callback=log_reason)
+        @task(on_execute_callback=have_reason_logged)
         def confirm() -> None:
             """Lets nothing begin that was not asked for by the mirror's name."""
             with airflow_errors():

@@ -325,8 +325,14 @@ def test_a_flow_in_shards_copies_each_in_a_task_of_its_own(load: Load, configs: 
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-def test_nothing_that_a_flow_says_is_a_template(load: Load, configs: Path, shards: int) -> None:
-    """Airflow would fill in other teams' connections and variables, also those in the name of a flow's file."""
+def test_nothing_that_a_flow_says_is_a_template_and_no_callback_is_left_to_the_dag_processor(
+    load: Load, configs: Path, shards: int
+) -> None:
+    """Airflow would fill in other teams' connections and variables, also those in the name of a flow's file.
+
+    Of a task with callbacks whose process has not come about, it would send the run's configuration to the DAG
+    processor, which ends where that has a number of more than 64 bits.
+    """
     (configs / "{{ conn.other.password }}.yaml").write_text(
         f'{GOOD}approval: always\nshards: {shards}\naudit.schedule: "0 3 * * 0"\n'
     )
@@ -336,6 +342,7 @@ def test_nothing_that_a_flow_says_is_a_template(load: Load, configs: Path, shard
         for task in dag.tasks:
             told = {name: getattr(task, name, None) for name in task.template_fields}
             assert "{{ conn" not in str(told), (dag.dag_id, task.task_id)
+            assert not (task.on_failure_callback or task.on_retry_callback)
 
 
 def test_only_the_topics_that_are_proved_are_assets(load: Load, configs: Path) -> None:

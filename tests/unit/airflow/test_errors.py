@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
@@ -27,9 +29,12 @@ def test_whether_a_retry_can_help_is_the_errors_word(error: FerryError, is_final
 def test_the_reason_is_the_last_thing_in_a_tasks_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     error = FerryError("Two are wrong:", details=["orders is.", "payments is."])
-    FAILURE_CALLBACKS["on_failure_callback"]({"exception": as_airflow(error)})
+    task = SimpleNamespace()
+    FAILURE_CALLBACKS["on_execute_callback"]({"task": task})
+    ((failed,), (tried_again,)) = task.on_failure_callback, task.on_retry_callback
+    failed({"exception": as_airflow(error)})
     assert caplog.messages == ["::endgroup::", "Two are wrong:", "  orders is.", "  payments is."]
-    FAILURE_CALLBACKS["on_retry_callback"]({"exception": KeyError("no word of ours")})
+    tried_again({"exception": KeyError("no word of ours")})
     assert len(caplog.messages) == 4
 
 

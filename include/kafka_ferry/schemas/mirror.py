@@ -12,9 +12,10 @@ Promises:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 from kafka_ferry.model.schemas import SchemaVersion, SubjectSetting
 from kafka_ferry.schemas.ids import MirroredSchema
@@ -29,6 +30,7 @@ _LONGEST_CHAIN: Final = 64
 # Of schemas that wait for what they refer to.
 _MOST_TEXT: Final = 64 * 1024 * 1024
 _NOT_MIRRORED: Final = ("", IMPORT, "FORWARD")
+_T = TypeVar("_T")
 
 
 @dataclass
@@ -65,6 +67,8 @@ class SchemaMirror:
     _cut_off: dict[SchemaVersion, int] = field(default_factory=dict)
     _subjects: set[str] = field(default_factory=set)
     _in_import_mode: set[str] = field(default_factory=set)
+    # By the source's id, the digest of the first schema that it was seen with, whatever that refers to.
+    _texts: dict[int, str] = field(default_factory=dict)
     _registered: Counter[str] = field(default_factory=Counter)
     _chain: int = 0
     _waiting: int = 0
@@ -89,8 +93,9 @@ class SchemaMirror:
         for subject in subjects:
             self.mirror_subject(subject)
         for subject in sorted({at.subject for at in self._seen} - self._subjects):
-            remote, level = self.names.remote(subject), self.source.level(subject)
-            if level not in _NOT_MIRRORED and self._is_new(remote):
+            remote = self.names.remote(subject)
+            level = self._told(partial(self.source.level, subject), "")
+            if level not in _NOT_MIRRORED and self._told(partial(self._is_new, remote), False):
                 self._set(remote, "compatibility", level)
 
     def mirror_subject(self, subject: str) -> None:
@@ -99,15 +104,16 @@ class SchemaMirror:
             return
         self._subjects.add(subject)
         remote = self.names.remote(subject)
-        mode = "" if self.keep_ids else self.source.mode(subject)
+        mode = "" if self.keep_ids else self._told(partial(self.source.mode, subject), "")
         if mode not in _READ_ONLY:
             self._set(remote, "mode", mode)
-        versions = self.source.versions(subject)
+        versions: Sequence[int] = self._told(partial(self.source.versions, subject), [])
         # Some registries know no settings of a subject without a version.
         for number, version in enumerate(versions):
             self.at_target(SchemaVersion(subject, version))
             if number == 0:
-                self._set(remote, "compatibility", self.source.level(subject))
+                level = self._told(partial(self.source.level, subject), "")
+                self._set(remote, "compatibility", level)
         if mode in _READ_ONLY:
             self._set(remote, "mode", mode)
 
@@ -130,15 +136,10 @@ class SchemaMirror:
             self.missing.append(at)
             self._cut_off[at] = self._chain
             return None
-        try:
-            schema = self.source.schema(at)
-        except RegistryRefused as error:
-            # Deleted meanwhile, or deleted while others still refer to it.
-            self.problems.append(str(error))
+        schema = self._of_source(at)
+        if schema is None:
             self.missing.append(at)
             return None
-        if not is_of_context(at.subject):
-            self.digests[schema.id] = schema.digest
         wanted = self._target_schema(schema)
         existing = self._found_or_made(wanted) if wanted else None
         if existing is None:
@@ -154,6 +155,26 @@ class SchemaMirror:
             *(schema.guid, existing.guid, schema.digest, existing.digest),
         )
         return self.mirrored[at]
+
+    def _of_source(self, at: SchemaVersion) -> RegisteredSchema | None:
+        """A version of the source; None where it is refused, or may not be what records mean by its id."""
+        try:
+            schema = self.source.schema(at)
+        except RegistryRefused as error:
+            # Deleted meanwhile, or deleted while others still refer to it.
+            self.problems.append(str(error))
+            return None
+        if is_of_context(at.subject):
+            return schema
+        text = replace(schema, references=()).digest
+        if self._texts.setdefault(schema.id, text) != text:
+            self.problems.append(
+                f"{at} is not mirrored: another schema has its id {schema.id} on the source too, and nobody can tell "
+                "which of them a record with that id means."
+            )
+            return None
+        self.digests[schema.id] = schema.digest
+        return schema
 
     def _found_or_made(self, wanted: RegisteredSchema) -> RegisteredSchema | None:
         """A schema as the target has it, None if it is missing there."""
@@ -212,13 +233,22 @@ class SchemaMirror:
             self.target.set_mode(subject, IMPORT)
         self._in_import_mode.add(subject)
 
+    def _told(self, ask: Callable[[], _T], otherwise: _T) -> _T:
+        """What a registry tells; ``otherwise`` where it refuses that, which stops nothing else."""
+        try:
+            return ask()
+        except RegistryRefused as error:
+            self.problems.append(str(error))
+            return otherwise
+
     def _set(self, subject: str, name: str, value: str) -> None:
         """Set a setting as on the source; one that the source has not set stays as it is."""
         if value in _NOT_MIRRORED:
             return
         is_mode = name == "mode"
-        before = self.target.mode(subject) if is_mode else self.target.level(subject)
-        if before == value:
+        ask = self.target.mode if is_mode else self.target.level
+        before: str | None = self._told(partial(ask, subject), None)
+        if before in (value, None):
             return
         self.settings.append(SubjectSetting(subject, name, value, before))
         if not self.changes:

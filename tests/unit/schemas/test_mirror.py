@@ -183,6 +183,56 @@ def test_a_schema_that_the_target_does_not_look_for_is_told_and_stops_no_other(
     assert {*found.mirrored} == {CITY[1], SchemaVersion("orders-value", 2)}
 
 
+@pytest.mark.parametrize(
+    ("side", "asked"),
+    [
+        ("source", "level"),
+        ("source", "mode"),
+        ("source", "versions"),
+        ("target", "level"),
+        ("target", "mode"),
+    ],
+)
+def test_what_a_registry_does_not_tell_of_a_subject_is_told_and_stops_no_other(
+    source: MemoryRegistry, monkeypatch: pytest.MonkeyPatch, side: str, asked: str
+) -> None:
+    target = MemoryRegistry()
+    source.add("clicks-value", "three")
+    for subject in ("orders-value", "clicks-value"):
+        source.set_level(subject, "FULL")
+        source.set_mode(subject, "READWRITE")
+    registry = source if side == "source" else target
+    tells = getattr(registry, asked)
+
+    def tell(subject: str) -> object:
+        if "orders" in subject:
+            raise RegistryRefused(f"{subject} is refused.")
+        return tells(subject)
+
+    monkeypatch.setattr(registry, asked, tell)
+
+    found = mirrored(source, target, "orders-value", "clicks-value")
+
+    assert {it.subject for it in found.mirrored.values()} >= {"clicks-value"}
+    assert ("p.orders-value" in target.subjects()) == (asked != "versions")
+    assert target.level("clicks-value") == "FULL"
+    (problem,) = found.problems
+    assert problem.endswith("orders-value is refused.")
+
+
+def test_two_schemas_of_one_id_are_told_and_stop_no_other(source: MemoryRegistry) -> None:
+    """No honest registry has them, and records that hold the id may mean either."""
+    schema = source.add("clicks-value", "three")
+    first = source.schema(SchemaVersion("orders-value", 1))
+    source.put(replace(schema, id=first.id))
+
+    found = mirrored(source, MemoryRegistry(), "orders-value", "clicks-value")
+
+    assert [str(at) for at in found.missing] == ["clicks-value version 1"]
+    (problem,) = found.problems
+    assert "clicks-value version 1 is not mirrored: another schema has its id 101" in problem
+
+
 def test_what_the_target_takes_and_does_not_keep_is_told(source: MemoryRegistry) -> None:
     class Forgetful(MemoryRegistry):
         def register(self, schema: RegisteredSchema, *, with_id: bool) -> None:

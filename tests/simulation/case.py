@@ -174,6 +174,7 @@ class Case:
             ._with_takeover(rng)
             ._with_letters(rng)
             ._with_rotation(rng)
+            ._with_retirement(rng)
         )
 
     def _both_ways(self, rng: random.Random) -> Case:
@@ -200,6 +201,8 @@ class Case:
         faults = tuple(
             it._replace(at=it.at.replace("mirror", "repair")) if rng.random() < 0.3 else it
             for it in self.faults
+            # A topic that the flow names and that is gone would have to be taken out of its file.
+            if it.kind != "delete source"
         )
         if rng.random() < 0.5:
             # A run loses some of what it has just copied, which its verification sees.
@@ -234,6 +237,14 @@ class Case:
         within = rng.choice(("", "", "", "", "10 seconds", "5 minutes"))
         options = {**self.options, "verify.everything.within": within} if within else self.options
         return replace(self, options=options)
+
+    def _with_retirement(self, rng: random.Random) -> Case:
+        """Perhaps the same where copies of deleted topics are deleted too, soon."""
+        if not any(it.kind == "delete source" for it in self.faults) or rng.random() < 0.3:
+            return self
+        after_ms = rng.choice((1, 100_000))
+        retirement = {"on.source.topic.deleted": "retire", "retire.after.ms": after_ms}
+        return replace(self, options={**self.options, **retirement})
 
 
 def _aimed(rng: random.Random, name: str, before: Sequence[Fault]) -> Fault:

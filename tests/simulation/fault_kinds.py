@@ -336,6 +336,14 @@ def _grow(injection: Injection) -> None:
         injection.note(f"{topic.name} on the source has {history.partitions(topic)} partitions now")
 
 
+def _delete(injection: Injection) -> None:
+    if tp := injection.partition(injection.source):
+        logs = injection.source.topics[tp.topic].logs
+        injection.history.removed |= {value for log in logs for _, value in log.shown()}
+        injection.source.delete(tp.topic)
+        injection.note(f"{tp.topic} on the source is deleted")
+
+
 def _recreate(injection: Injection) -> None:
     cluster = injection.cluster
     written = {tp for it in cluster.transactions.by_id.values() for tp in it.partitions}
@@ -386,6 +394,7 @@ FAULT_KINDS: Final[Mapping[str, FaultKind]] = {
         _write_foreign, side="backup", hurts="foreign records", touches_target=True
     ),
     "grow source": FaultKind(_grow, side="primary"),
+    "delete source": FaultKind(_delete, side="primary", hurts=_AT_SOURCE),
     "recreate source": FaultKind(_recreate, side="primary", hurts=_AT_SOURCE),
     "recreate target": FaultKind(_recreate, side="backup", hurts=_STATE, touches_target=True),
     **dict.fromkeys(

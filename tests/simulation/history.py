@@ -68,6 +68,7 @@ class History(Oracles):
             self.ways.append(self.turn())
         for way in self.ways:
             way.target.transactions.on_commit = way.check_commit
+            way.target.on_delete = way.check_deletion
 
     def empty_remote(self, cluster: SimCluster, answer: Any, request: Any) -> None:
         """Give nothing of remote storage while that is slow: no error, and the right ends (KIP-405)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -65,6 +65,7 @@ class SimCluster:
         leaderless: partitions that no broker leads, each until when; a group's positions are of the partition of its
             name.
         moves: how often a coordinator has moved.
+        on_delete: called with the name of a topic that a client is about to delete.
         cut_off: old coordinators that know of no other one yet, until when, and the offsets that they have.
         isolated: brokers that hear nothing from the others, until when, and the logs that they led as they have them.
         answer_bytes: ``fetch.max.bytes``; 0 for all that is asked for.
@@ -86,6 +87,7 @@ class SimCluster:
         self.leaderless: dict[TopicPartition, float] = {}
         self.skipped_markers: list[TopicPartition] = []
         self.moves: Counter[str] = Counter()
+        self.on_delete: Callable[[str], None] = lambda _: None
         self.cut_off: dict[tuple[int, str], tuple[float, dict[str, Offsets] | None]] = {}
         self.isolated: dict[int, tuple[float, dict[TopicPartition, Log]]] = {}
         self.longest_transaction_ms = 900_000

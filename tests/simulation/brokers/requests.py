@@ -197,6 +197,7 @@ def delete_topics(cluster: SimCluster, _: int, request: Any) -> Fields:
 
     def delete(name: str) -> Fields:
         if is_there := name in cluster.topics:
+            cluster.on_delete(name)
             cluster.delete(name)
         code = errors.NONE if is_there else UNKNOWN_TOPIC
         return {"name": name, "error_code": code, "error_message": None}

@@ -180,6 +180,20 @@ class Oracles(Workload):
                         "f", f"a transaction commits records to {tp}, which is another topic by now"
                     )
 
+    def check_deletion(self, name: str) -> None:
+        """Whether a topic that the flow deletes by itself is gone from the source, and holds its copies alone."""
+        if self.sends_again:
+            # A person has given copies up.
+            return
+        if name.removeprefix(self.prefix) in self.source.topics:
+            self.blame("f", f"{name} is deleted, and the source has the topic")
+        logs = self.target.topics[name].logs
+        values = {value for log in logs for _, value in log.shown() if value is not None}
+        if others := {it for it in values if it not in self.order or not self.is_of_source(it)}:
+            self.blame(
+                "f", f"{name} is deleted with {min(others)!r}, which the flow has not copied"
+            )
+
     def check(self, name: str, began: float, window: Window | None) -> None:
         """What a consumer of the target reads, now that a run says "verified"."""
         positions, letters = self._positions(), self.letters()
@@ -338,6 +352,9 @@ class Oracles(Workload):
             known = self.order.get(value or b"")
             if known is None and self.lost_marks and not last:
                 continue
+            if known is None and self.source.log(source) is None:
+                # No run looks at a copy any more whose topic is gone.
+                continue
             if known and not self.is_of_source(value):
                 # Of the target's own clients.
                 continue
@@ -357,5 +374,6 @@ class Oracles(Workload):
                 return
             last = known[1]
         is_excused |= self.was_told
-        if is_any_order and len({*have}) < len(have) and not is_excused:
+        copied = [value for value in have if value in self.order]
+        if is_any_order and len({*copied}) < len(copied) and not is_excused:
             self.blame("a", f"{name} is verified, and {target} has records twice")

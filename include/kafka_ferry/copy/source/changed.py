@@ -93,7 +93,10 @@ class ChangedReader:
         if is_dropped or errors.failure:
             self.drop(range_.source)
         changed = errors.read(failure)
-        set_aside = {**read.set_aside, **changed.set_aside}
+        # Records of batches that are left out, since the range stops before them, are not set aside either.
+        reached = changed.converted_batches[-1].end if changed.converted_batches else range_.start
+        before = {at: why for at, why in read.set_aside.items() if at < reached}
+        set_aside = {**before, **changed.set_aside}
         return Read(range_, changed.converted_batches, changed.failure, set_aside)
 
     @staticmethod

@@ -134,6 +134,18 @@ def test_what_was_set_aside_before_stays_so() -> None:
     assert found.failure is None
 
 
+@pytest.mark.parametrize(("ids", "left"), [((9, 1), []), ((1, 9), [0])])
+def test_what_was_set_aside_behind_the_record_that_stops_the_range_is_left_out(
+    ids: tuple[int, ...], left: list[int]
+) -> None:
+    read = replace(a_read(RANGE, *ids), set_aside=dict.fromkeys((1 - ids.index(9), 5), "a rule"))
+
+    (found,) = reader(Answers([read])).next(1) or ()
+
+    assert found.failure
+    assert [at for errors in found.set_aside_by_epoch().values() for at in errors] == left
+
+
 def test_a_malformed_batch_stops_the_range_at_its_start() -> None:
     good = a_read(RANGE, 1)
     (batch,) = a_read(RANGE, 1, at=1).converted_batches

@@ -33,7 +33,14 @@ from tests.support.brokers.segments import (
     write_log,
 )
 from tests.support.records.batches import a_batch
-from tests.support.records.builders import Record, add_partitions, create_topic, produce, read_all
+from tests.support.records.builders import (
+    Record,
+    add_partitions,
+    create_topic,
+    delete_topic,
+    produce,
+    read_all,
+)
 from tests.support.records.groups import commit_alone
 from tests.support.records.histories import named, told, values
 from tests.support.records.mirror_topics import positions_of_mirrormaker_2
@@ -347,6 +354,16 @@ def test_a_log_that_has_grown_back_to_its_former_end_is_missed_though_nothing_is
         assert "where the ledger has the last one that was copied, before offset 51" in str(refusal)
     whole = tuple(topic for topic, kind in topics.items() if kind == "whole")
     prove(flow.model_copy(update={"topics": whole}), "run-3")
+
+    # What lies in the place of copied records is not the flow's to delete, once the source's topics are gone.
+    for topic in topics:
+        delete_topic(own.primary, topic)
+    options = {"on_source_topic_deleted": "retire", "retire_after_ms": 0, "removals_max": 1.0}
+    plan = plan_now(flow.model_copy(update=options), "run-4")
+    assert [it.topic for it in plan.topics.retirements] == [*whole]
+    stays = {topics[note.topic]: note.message for note in plan.remarks.notes}
+    assert stays.keys() == {*kinds} - {"whole"}
+    assert all("has lost records that were copied" in message for message in stays.values())
 
 
 @pytest.mark.long

@@ -9,7 +9,7 @@ source's topic may be there:
 (d) the remote topic is a copy of the cluster that the source's alias stands for now (``plan.removals``);
 (e) no other flow copies to it;
 (f) it holds no record that this flow has not copied: of an application's own, or of another flow whose positions
-    the target has forgotten.
+    the target has forgotten. Where its log has lost copied records, others may lie in their place.
 
 A source topic that returns before that is copied again, and the time starts over if it disappears again.
 """

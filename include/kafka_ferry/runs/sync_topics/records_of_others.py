@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger.queries.copied_ranges import spans_in
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.partition_log import partition_logs
 from kafka_ferry.wire.partitions.scan import holds_records_in
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
+    from kafka_ferry.control import ClusterControl
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.model import Topic
     from kafka_ferry.plan.backfill.windows import Span
@@ -21,12 +23,23 @@ if TYPE_CHECKING:
 
 
 def records_of_others(
-    flow: Flow, ledger: LedgerTable, topics: Mapping[str, Topic]
+    flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Mapping[str, Topic]
 ) -> dict[str, str]:
     """Which of ``topics``, which the flow has created, hold records that its ledger does not have; a sentence for each.
 
-    So with those of which that is not known. Only what lies between the flow's own records is read.
+    So with those of which that is not known. Only what lies between the flow's own records is read, so that a log
+    which has lost some of these counts too: others may have taken their offsets.
     """
+    if not topics:
+        return {}
+    try:
+        lost = sorted(lost_ends(flow, target, ledger, [*topics.values()]))
+    except FerryError as error:
+        return dict.fromkeys(topics, _unknown(error))
+    found = {
+        tp.topic: f"{tp} has lost records that were copied, and others may lie in their place."
+        for tp in lost
+    }
     ids = {topic.topic_id: name for name, topic in topics.items() if topic.topic_id}
     own: dict[TopicPartition, list[Span]] = {}
     for copied in spans_in(ledger, ids):
@@ -39,19 +52,20 @@ def records_of_others(
             # Its transaction's marker follows.
             spans[-1] = (spans[-1][0], spans[-1][1] + 1)
         places += spans
-    found: dict[str, str] = {}
     with connect(flow.target) as cluster:
-        for name in ids.values():
+        for name in ids.values() - found.keys():
             try:
                 place = _place_of_others(cluster, topics[name], own)
             except FerryError as error:
-                found[name] = (
-                    f"whether it holds records that this flow has not copied is unknown. {error}"
-                )
+                found[name] = _unknown(error)
                 continue
             if place:
                 found[name] = f"it holds records that this flow has not copied, such as in {place}."
     return found
+
+
+def _unknown(error: FerryError) -> str:
+    return f"whether it holds records that this flow has not copied is unknown. {error}"
 
 
 def _place_of_others(

@@ -61,7 +61,7 @@ def with_missing(
         target=replace(
             state.target,
             topics={**state.target.topics, **existing},
-            of_others=records_of_others(flow, ledger, created),
+            of_others=records_of_others(flow, target, ledger, created),
             refused={
                 **state.target.refused,
                 **{name: str(refusal) for name, refusal in refused.items()},
@@ -132,8 +132,9 @@ def _delete(
         for copy in due
         if copy.topic not in gone
     ]
-    there, _ = target.readable_topics([copy.remote_topic for copy in due])
-    of_others = records_of_others(run.flow, run.ledger, there)
+    there, refused = target.readable_topics([copy.remote_topic for copy in due])
+    of_others = {name: str(error) for name, error in refused.items()}
+    of_others |= records_of_others(run.flow, target, run.ledger, there)
     back += [f"{name}: not deleted: {why}" for name, why in of_others.items()]
     ids = {
         copy.remote_topic: copy.remote_topic_id

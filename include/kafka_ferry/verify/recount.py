@@ -130,10 +130,16 @@ def recount_each(
 def _recounts(
     target: Cluster, partitions: Asked, count: Callable[..., PartitionRecount]
 ) -> list[tuple[TopicPartition, PartitionRecount]]:
-    """Each partition's recount; again where another client's open transaction had hidden some of the records."""
+    """Each partition's recount; again where its leader was none, or an open transaction had hidden some records."""
     with connect(target) as cluster:
-        retry(lambda: cluster.recent_leaders(tp for tp, _, _ in partitions))
+        leaders = retry(lambda: cluster.recent_leaders(tp for tp, _, _ in partitions))
         results = {tp: count(cluster, tp, claims, until) for tp, claims, until in partitions}
+        lacking = [tp for tp, claims, _ in partitions if _lacks_records(results[tp], claims)]
+        # A broker that is cut off from the others answers as if it led still.
+        now = retry(lambda: cluster.leaders(lacking)) if lacking else {}
+        for tp, claims, until in partitions:
+            if tp in now and now[tp] != leaders[tp]:
+                results[tp] = count(cluster, tp, claims, until)
         ends = {
             tp: max(claim.target_end for claim in claims)
             for tp, claims, _ in partitions
@@ -145,6 +151,14 @@ def _recounts(
             if tp in shown:
                 results[tp] = count(cluster, tp, claims, until)
     return list(results.items())
+
+
+def _lacks_records(result: PartitionRecount, claims: Sequence[RangeClaim]) -> bool:
+    """Whether some of what the ledger claims was not found, and has not expired."""
+    return any(
+        it.records + it.expired < sum(segment.records for segment in claim.segments)
+        for it, claim in zip(result.ranges, claims, strict=True)
+    )
 
 
 def recount_or_reason(

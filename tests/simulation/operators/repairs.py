@@ -89,7 +89,8 @@ def _append(way: Oracles, finding: RangeFinding) -> None:
 
 def _leave(way: Oracles, finding: RangeFinding) -> None:
     # Killed or not, the ledger may have it.
-    way.removed |= way.missing(*_place(finding))
+    way.accepted |= way.missing(*_place(finding))
+    way.removed |= way.accepted
     done = _done(way, lambda: Findings(way.flow).leave([finding.name], _REASON))
     way.note(f"the operator leaves {finding.name} as it is: {'done' if done else 'failed'}")
 

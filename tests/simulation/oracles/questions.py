@@ -101,7 +101,8 @@ def _check_ready(
             return
     # What is deleted on the target alone is not there; a cleaner leaves the newest of each key.
     cleaned = history.removed if history.is_compacted(one.source.topic) else set()
-    missing = unread - cleaned - {value for _, value in shown} - {*history.letters()}
+    known = history.accepted | {*history.letters()}
+    missing = unread - cleaned - {value for _, value in shown} - known
     if missing and one.not_copied == 0:
         what = f"{target} is said to have all of {one.source} that {GROUP} has not read"
         history.blame("g", f"{what}, and lacks {min(map(repr, missing))}")

@@ -51,6 +51,7 @@ class Oracles(Workload):
         proved: by partition of the target, what has ever been there when a run had read it back.
         wrongs: all that is wrong.
         ways: of each flow: this one, and the one in the opposite direction, where there is one.
+        accepted: values that an operator has accepted as missing.
         appended: partitions of the source of which an operator has appended what was missing.
         doubled: those of which another mirror has copied some records twice, or a takeover may let that be done.
     """
@@ -65,6 +66,7 @@ class Oracles(Workload):
     proved: dict[TopicPartition, set[bytes | None]] = field(default_factory=dict)
     wrongs: list[Wrong] = field(default_factory=list)
     ways: list[Oracles] = field(default_factory=list)
+    accepted: set[bytes | None] = field(default_factory=set)
     appended: set[TopicPartition] = field(default_factory=set)
     doubled: set[TopicPartition] = field(default_factory=set)
 

@@ -164,9 +164,9 @@ def newest_record_to(ledger: LedgerTable, target: TopicPartition, end: int) -> i
 
 
 def displaced_partitions(ledger: LedgerTable, topics: Iterable[Topic]) -> frozenset[TopicPartition]:
-    """The *target* partitions where ranges begin that are not verified, below the end of one that is.
+    """The *target* partitions where a range that is not verified begins below the end of an earlier one.
 
-    A log never goes back: it was truncated in between, and what lies at its offsets is not what the verified range has
+    A log never goes back: it was truncated in between, and what lies at its offsets is not what the earlier range has
     there.
 
     Args:
@@ -176,18 +176,24 @@ def displaced_partitions(ledger: LedgerTable, topics: Iterable[Topic]) -> frozen
     proved_to, listed = ledger.verified_through(), list(topics)
     wanted = copied_rows() & _has_records() & (pc.field("ledger_offset") >= proved_to)
     wanted &= ~pc.field("preserved") & is_one_of("remote_topic", [it.name for it in listed])
-    rows = ledger.read(wanted, ["remote_topic", "remote_topic_id", "partition", "segments"])
+    order = ["ledger_offset", "target_end"]
+    columns = ["remote_topic", "remote_topic_id", "partition", "segments", *order]
+    rows = ledger.read(wanted, columns)
     if not rows.num_rows:
         return frozenset()
     ids = {topic.name: topic.topic_id for topic in listed}
     proved = ledger.target_ends(listed, before=proved_to)
-    return frozenset(
-        target
-        for row in rows.to_pylist()
-        if row["remote_topic_id"] in ("", ids[row["remote_topic"]])
-        and (target := TopicPartition(row["remote_topic"], row["partition"])) in proved
-        and min(segment["target"] for segment in row["segments"]) < proved[target].offset
-    )
+    ends = {target: end.offset for target, end in proved.items()}
+    displaced = set()
+    for row in rows.sort_by([(name, "ascending") for name in order]).to_pylist():
+        if row["remote_topic_id"] not in ("", ids[row["remote_topic"]]):
+            continue
+        target = TopicPartition(row["remote_topic"], row["partition"])
+        reached = ends.get(target, 0)
+        if min(segment["target"] for segment in row["segments"]) < reached:
+            displaced.add(target)
+        ends[target] = max(reached, row["target_end"])
+    return frozenset(displaced)
 
 
 def _has_records() -> pc.Expression:

@@ -109,7 +109,7 @@ def test_the_newest_range_up_to_a_target_offset_may_be_a_backfills(ledger: Ledge
     assert newest_record_to(table, TopicPartition("primary.orders", 1), 1010) is None
 
 
-def test_what_is_copied_below_the_end_of_what_is_verified_displaces_it(ledger: Ledger) -> None:
+def test_what_is_copied_below_the_end_of_what_is_there_displaces_it(ledger: Ledger) -> None:
     verified, topics = (
         [*ENTRIES, a_verification(len(ENTRIES))],
         [Topic(f"primary.{name}", f"id of primary.{name}", 1) for name in ("orders", "clicks")],
@@ -121,6 +121,11 @@ def test_what_is_copied_below_the_end_of_what_is_verified_displaces_it(ledger: L
     for copied, displaced in ((after, set()), (recreated, set()), (none, set()), (below, {ORDERS})):
         table = ledger(*verified, a_transaction(copied))
         assert displaced_partitions(table, topics) == {it.target for it in displaced}
+    # Nor may it begin below the end of one that is not verified either.
+    later = a_copied_range(35, 40, segments=(Segment(35, 1019, 5),))
+    assert displaced_partitions(
+        ledger(*verified, a_transaction(after), a_transaction(later)), topics
+    ) == {ORDERS.target}
     # Once a person lets that be, it is the copy.
     table = ledger(*verified, a_transaction(below), a_verification(len(verified) + 1))
     assert not displaced_partitions(table, topics)

@@ -44,7 +44,7 @@ class Workload:
         lost_marks: whether the ledger may no longer say that the flow has created its topics: of others, records
             before the first that it has copied are not its own.
         grown: how many partitions topics have got since they began.
-        sends_again: whether a copy is made anew, with its dead letters.
+        sends_again: whether a copy is recreated, with its dead letters.
         trace: what happened.
     """
 

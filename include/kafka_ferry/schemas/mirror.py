@@ -169,7 +169,7 @@ class SchemaMirror:
         text = replace(schema, references=()).digest
         if self._texts.setdefault(schema.id, text) != text:
             self.problems.append(
-                f"{at} is not mirrored: another schema has its id {schema.id} on the source too, and nobody can tell "
+                f"{at} is not mirrored: another schema has its id {schema.id} on the source too, and nothing tells "
                 "which of them a record with that id means."
             )
             return None

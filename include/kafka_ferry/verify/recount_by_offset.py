@@ -18,7 +18,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice, takewhile
+from itertools import chain, islice
 from operator import itemgetter
 from typing import Final
 
@@ -94,18 +94,15 @@ def count_by_offset(
             epoch = header.leader_epoch
         while at < len(ascending) and ascending[at].span[1] <= header.base_offset:
             at += 1
-        reached = takewhile(
-            lambda tally: tally.span[0] < header.next_offset,  # noqa: B023
-            islice(ascending, at, None),
-        )
-        if header.is_control:
-            for tally in reached:
-                tally.add_control(batch)
-            continue
         is_own = header.producer_id in producers and not header.is_transactional
-        runs = record_spans(batch, log_start)
-        for tally in reached:
-            tally.add(batch, runs, is_own=is_own)
+        runs = [] if header.is_control else record_spans(batch, log_start)
+        for tally in islice(ascending, at, None):
+            if tally.span[0] >= header.next_offset:
+                break
+            if header.is_control:
+                tally.add_control(batch)
+            else:
+                tally.add(batch, runs, is_own=is_own)
         before += within(runs, (0, start))
         after = within(runs, (end, _FOREVER))
         if is_own:

@@ -276,7 +276,7 @@ class Cursors:
         *,
         began: float | None = None,
     ) -> None:
-        """Try again after a while, or give up after ``wait_s``; by default, that of all.
+        """Try again after a while, or give up after ``wait_s``, by default the one of all ranges.
 
         A request that was waited for has failed since it ``began``, any other since now.
         """

@@ -365,7 +365,7 @@ def _images_before(end: int, copies: Iterable[Segment]) -> Iterator[Segment]:
 
 
 def _writer_of(copied: CopiedRange, producer_id: int) -> int:
-    """The producer of a range's records, given that of its ledger record."""
+    """The producer of a range's records, given the producer of its ledger record."""
     if copied.preserved:
         return copied.producer.producer_id if copied.producer else ANY_PRODUCER
     # The records of a range that was taken over are another mirror's.

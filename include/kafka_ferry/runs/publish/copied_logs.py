@@ -201,7 +201,7 @@ def kept_copies(ledger: LedgerTable) -> set[tuple[TopicPartition, str]]:
 def topics_with_losses(
     flow: Flow, ledger: LedgerTable, remote_topics: Collection[str]
 ) -> frozenset[str]:
-    """The remote topics that have lost copies on the target, which nobody has accepted as missing.
+    """The remote topics that have lost copies on the target which no person has accepted as missing.
 
     Raises:
         FerryError: if the target does not answer.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger.queries.copied_ranges import spans_in
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.plan.backfill.windows import gaps
 from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.partition_log import partition_logs
@@ -73,17 +74,7 @@ def _place_of_others(
 ) -> str:
     partitions = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
     for tp, log in partition_logs(cluster, partitions).items():
-        for start, end in _between(own.get(tp, ()), log.start, log.end):
+        for start, end in gaps(sorted(own.get(tp, ())), (log.start, log.end)):
             if holds_records_in(cluster, log, start, end):
                 return f"{tp} [{start}, {end})"
     return ""
-
-
-def _between(own: Iterable[Span], start: int, end: int) -> Iterator[Span]:
-    at = start
-    for first, after in sorted(own):
-        if first > at:
-            yield at, first
-        at = max(at, after)
-    if end > at:
-        yield at, end

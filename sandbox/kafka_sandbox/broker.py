@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import random
 import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import Self
+from typing import IO, Self
 
 import psutil
 from confluent_kafka import KafkaException
@@ -35,8 +39,8 @@ _candidates = iter(random.SystemRandom().sample(range(10_000, 19_000), 9_000))
 
 
 def free_port() -> int:
-    """A free port of 127.0.0.1; never the same twice in one process."""
-    return next(port for port in _candidates if _is_free(port))
+    """A free port of 127.0.0.1; nobody else is given it as long as this process lives."""
+    return next(port for port in _candidates if _is_free(port) and _claim(port))
 
 
 def quiet_client(bootstrap: str) -> AdminClient:
@@ -284,6 +288,23 @@ def _end(process: psutil.Process, number: signal.Signals, timeout: float) -> boo
 def _as_properties(properties: Mapping[str, str]) -> str:
     escapes = str.maketrans({"\\": "\\\\", "\n": "\\n"})
     return "".join(f"{key}={value.translate(escapes)}\n" for key, value in properties.items())
+
+
+def _claim(port: int) -> bool:
+    """Whether no other process has the port: a broker of its, stopped for a moment, needs it again.
+
+    The claim is a lock of the byte of that number, which ends with its process.
+    """
+    try:
+        fcntl.lockf(_claims(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except OSError:
+        return False
+    return True
+
+
+@cache
+def _claims() -> IO[bytes]:
+    return (Path(tempfile.gettempdir()) / f"kafka-sandbox-ports-{os.getuid()}").open("ab")
 
 
 def _is_free(port: int) -> bool:

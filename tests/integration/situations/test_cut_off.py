@@ -72,7 +72,8 @@ def test_a_leader_that_is_cut_off_hides_nothing_that_another_has_written(
 
 
 def _leader(broker: ProxiedBroker, topic: str) -> int:
-    """Who leads the topic's only partition by the word of a broker."""
+    """Who leads the topic's only partition by the word of a broker; -1 where it knows of none."""
     with closing(Connection(HOST, broker.port, {})) as connection:
         leaders = leaders_in(connection.call(topics_request([topic])))
-    return leaders[TopicPartition(topic, 0)].node
+    leader = leaders.get(TopicPartition(topic, 0))
+    return leader.node if leader else -1

@@ -81,6 +81,8 @@ def routes(
     """
     copied = _columns(ledger, topic_ids, remote_ids, topics, before=before)
     pending: dict[CopiedPartition, tuple[int, RangeColumns]] = {}
+    if before is not None:
+        pending = _columns(ledger, topic_ids, remote_ids, topics, since=before)
     returned: dict[CopiedPartition, tuple[int, RangeColumns]] = {}
     if opposite is not None:
         returned = {
@@ -88,8 +90,6 @@ def routes(
             for key, columns in _columns(opposite, remote_ids, topic_ids, ()).items()
             if not topics or key.remote_topic in topics
         }
-        if before is not None:
-            pending = _columns(ledger, topic_ids, remote_ids, topics, since=before)
     has_backfills = any(
         columns.backfill is not None and columns.backfill.any() for _, columns in copied.values()
     )
@@ -107,10 +107,7 @@ def routes(
         if inverse is not None and diverged_at >= 0:
             lost_from = inverse.first_image(diverged_at)
             inverse = inverse.set_back(diverged_at)
-        unproved = (
-            pending[key][1].first_image(0) if inverse is not None and key in pending else None
-        )
-        offsets = OffsetMap(columns, inverse, unproved)
+        offsets = OffsetMap(columns, inverse, pending[key][1] if key in pending else None)
         made[key.source] = Route(
             *(key.source, key.target, key.remote_topic_id, columns.preserved, offsets),
             partly=tuple(partly.get(key, ())),

@@ -60,19 +60,19 @@ class OffsetMap:
         copied: what the flow has copied.
         inverse: what the opposite flow has copied from the target to the source, if there is one: then
             other producers also write to the target, and none of their records is skipped.
-        unproved: with an inverse, the *target* offset of the first copy that is not among ``copied``, as long as it is
-            not proved: the opposite flow has seen that it came from here, and no group has read it.
+        pending: what the flow has copied too, and not proved yet. No group has read it, although an opposite flow may
+            have seen that it came from here; and the target's log may have lost it already.
     """
 
     def __init__(
         self,
         copied: RangeColumns,
         inverse: RangeColumns | None = None,
-        unproved: int | None = None,
+        pending: RangeColumns | None = None,
     ) -> None:
         self._copied = copied
         self._inverse = inverse
-        self._unproved = unproved
+        self._pending = pending
 
     @classmethod
     def of(
@@ -118,9 +118,10 @@ class OffsetMap:
         return _count_inside(start, end, back.written.reverse(), copied_runs)
 
     def count_expired(self, start: int, end: int, log_start: int, *, home: bool = False) -> int:
-        """How many offsets of ``[start, end)`` have copies in the other log, all of them before its start.
+        """How many offsets of ``[start, end)`` have copies in the other log, but none from its start on.
 
-        Records that were copied late lie after newer ones: the log's start does not say which records are gone.
+        Copies that are not proved count too. Records that were copied late lie after newer ones: the log's start does
+        not say which records are gone.
 
         Args:
             start: the first source offset.
@@ -129,6 +130,8 @@ class OffsetMap:
             home: whether the sides are exchanged, so that the source's log starts there.
         """
         runs = self._there.kept.join((self._back or _nothing()).kept.reverse())
+        if self._pending is not None:
+            runs = runs.join(History.of(self._pending).kept)
         runs = runs.reverse() if home else runs
         return _count_inside(start, end, runs, (runs.image_from(log_start),))
 
@@ -191,8 +194,11 @@ class OffsetMap:
 
     @cached_property
     def _forward(self) -> _Direction:
+        unproved = None
+        if self._pending is not None and self._inverse is not None:
+            unproved = self._pending.first_image(0)
         return _Direction.of(
-            self._there, self._back, unproved=self._unproved, is_identity=self._is_identity
+            self._there, self._back, unproved=unproved, is_identity=self._is_identity
         )
 
     @cached_property
@@ -267,7 +273,7 @@ class _Direction:
     ) -> _Direction:
         """The direction in which ``forward`` was copied; ``back`` was copied in the opposite direction.
 
-        Where no flow copies back, no other producer writes there. ``unproved`` as of ``OffsetMap``.
+        Where no flow copies back, no other producer writes there. ``unproved``: the first copy not proved.
         """
         accounted_for = None if back is None else back.end
         forward, back = forward or _nothing(), back or _nothing()

@@ -384,6 +384,20 @@ def test_unread_offsets_that_are_not_there_are_counted(
 
 
 @pytest.mark.parametrize(
+    ("offset", "log_start", "missing"),
+    [(20, 11, 0), (20, 15, 4), (25, 15, 0), (12, 15, 12), (20, 22, 10), (30, 22, 0)],
+)
+def test_so_are_those_whose_copies_expired_before_they_were_proved(
+    offset: int, log_start: int, missing: int
+) -> None:
+    proved, pending = a_range(10, 20, [(10, 0, 10)]), a_range(20, 30, [(20, 11, 10)])
+    offsets = OffsetMap(RangeColumns.of([proved]), pending=RangeColumns.of([pending]))
+    route = Route(HERE, THERE, "id", preserved=False, map=offsets)
+    logs = LogBounds(0, 40), LogBounds(log_start, 22)
+    assert translate_move(HERE, Committed(offset), route, logs=logs).missing == missing
+
+
+@pytest.mark.parametrize(
     ("ranges", "left_out", "offset", "missing"),
     [
         # Of [0, 10) a backfill has copied [2, 5), and looked at two more.

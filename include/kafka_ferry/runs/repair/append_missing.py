@@ -54,6 +54,7 @@ _ONLY_RECORD: Final = (
     "An earlier repair has appended all of them, and was interrupted: only the ledger's record that the old range is "
     "left as it is remains to be written."
 )
+_NOTHING_LEFT: Final = "An earlier repair has appended all of them: nothing is left to do."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ class AppendProposal:
         range: what is copied; None where nothing is.
         records: how many records are appended.
         unavailable: how many are missing and no longer on the source.
+        is_done: whether an earlier repair has done all of it.
     """
 
     name: str
@@ -77,6 +79,7 @@ class AppendProposal:
     range: Range | None = None
     records: int = 0
     unavailable: int = 0
+    is_done: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,8 +308,10 @@ class AppendMissing:
         entry = proposal.entry
         other_segments = spans_beside(self._run.ledger, entry)
         held = read_held(self._flow, entry, [it for span in other_segments for it in span.segments])
-        if held.is_appended and not self._is_accepted(entry):
-            return replace(proposal, consequences=(_ONLY_RECORD,))
+        if held.is_appended:
+            is_done = self._is_accepted(entry)
+            left = _NOTHING_LEFT if is_done else _ONLY_RECORD
+            return replace(proposal, consequences=(left,), is_done=is_done)
         if refusal := self._refusal_by_content(entry, held):
             return replace(proposal, refusal=refusal)
         return replace(

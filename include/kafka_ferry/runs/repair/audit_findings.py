@@ -115,6 +115,8 @@ def _append_choices(
         append_proposal = appending.proposal(source, start)
         if append_proposal.refusal:
             yield Choice("none", (f"{name} cannot be appended: {append_proposal.refusal}",))
+        elif append_proposal.is_done:
+            yield Choice("none", append_proposal.consequences)
         else:
             command = f"ferry repair --config {shlex.quote(config)} --append {shlex.quote(name)}"
             commands = (command, f'{command} --reason "..." --yes')

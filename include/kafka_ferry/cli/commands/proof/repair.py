@@ -195,9 +195,10 @@ def _append(flow: Flow, names: list[str], reason: str, *, yes: bool, as_json: bo
         proposal = appender.proposal(source, offset)
         if not as_json:
             _show_proposal(proposal)
-        # One that is refused, as what an interrupted command has appended already, stops none of the others.
-        done = appender.append(proposal, reason) if yes and not proposal.refusal else None
-        decided = decided and done is not None
+        # One that is refused stops none of the others; nor does what an interrupted command has done already.
+        is_left = not (proposal.refusal or proposal.is_done)
+        done = appender.append(proposal, reason) if yes and is_left else None
+        decided = decided and (proposal.is_done or done is not None)
         if done and not as_json:
             at = f" at the offsets {done.start} to {done.end - 1}" if done.records else ""
             what = f"appended {done.records} records to {done.target}{at}"
@@ -209,6 +210,7 @@ def _append(flow: Flow, names: list[str], reason: str, *, yes: bool, as_json: bo
                 "consequences": proposal.consequences,
                 "records": proposal.records,
                 "unavailable": proposal.unavailable,
+                "is_done": proposal.is_done,
                 "appended": asdict(done) if done else None,
             }
         )

@@ -41,14 +41,14 @@ def spark_failures(what: str, *, advice: str) -> Iterator[None]:
     # fail too often are not among them.
     except (PySparkException, Py4JJavaError) as error:
         failure = CheckpointInUse if _TWO_QUERIES in str(error) else SparkFailed
-        raise failure(f"Spark broke off {what}: {_reason(error)}", advice=advice) from error
+        raise failure(f"Spark broke off {what}: {reason_of(error)}", advice=advice) from error
     except (Py4JNetworkError, ConnectionError) as error:
         raise SparkFailed(f"Spark's driver was killed during {what}.", advice=advice) from error
 
 
-def _reason(error: PySparkException | Py4JJavaError) -> str:
+def reason_of(error: PySparkException | Py4JJavaError) -> str:
     """The innermost error's own words, which may take several lines."""
-    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line.strip().removeprefix(": ") for line in str(error).splitlines()]
     candidates = [n for n, line in enumerate(lines) if line and not _is_of_trace(line)]
     first = next(
         (n for n in candidates if "Error: " in lines[n] or "Exception: " in lines[n]), candidates[0]

@@ -251,6 +251,8 @@ def test_a_format_that_no_expression_reads_changes_nothing(
         ("identifier('aes_encrypt')(value, secret('salt'))", "identifier()"),
         ("reflect('java.lang.System', 'nanoTime')", "uses reflect"),
         ("(" * 2_000 + "value" + ")" * 2_000, "nested too deep"),
+        ("schema_of_json(map('a', 1))", "makes no sense to Spark: java.lang.ClassCastException"),
+        ("cast(cast(topic as decimal(99, 2)) as string)", "exceeds max precision"),
         ("version()", "version"),
         ("cast(timestamp > timestamp'now' as string)", "timestamp'now'"),
         ("cast(timestamp > timestamp '12:00:00' as string)", "timestamp '12:00:00'"),

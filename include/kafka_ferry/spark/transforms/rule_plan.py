@@ -334,17 +334,19 @@ class RulePlan:
     def _wrong_in(self, what: str) -> Iterator[None]:
         """Raise what is wrong with an expression as a ``ConfigError``."""
         from py4j.protocol import Py4JJavaError
-        from pyspark.errors import AnalysisException, ParseException
+        from pyspark.errors import PySparkException
+
+        from kafka_ferry.spark.spark_errors import reason_of
 
         try:
             yield
         except RecursionError:
             raise self._wrong(what, _TOO_DEEP) from None
         except Py4JJavaError as error:
-            if "StackOverflowError" not in str(error.java_exception.getClass().getName()):
-                raise
-            raise self._wrong(what, _TOO_DEEP) from None
-        except (AnalysisException, ParseException) as error:
+            is_deep = "StackOverflowError" in str(error.java_exception.getClass().getName())
+            why = _TOO_DEEP if is_deep else f"makes no sense to Spark: {reason_of(error)}"
+            raise self._wrong(what, why) from None
+        except PySparkException as error:
             condition = str(error.getCondition())
             advice = next((text for of, text in _ADVICE.items() if condition.startswith(of)), "")
             raise self._wrong(what, _first_line(error), advice) from None

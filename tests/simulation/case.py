@@ -9,6 +9,7 @@ from typing import Final
 
 from tests.simulation.fault import Fault
 from tests.simulation.fault_kinds import FAULT_KINDS
+from tests.simulation.rule import Kind
 
 OFTEN: Final = (1, 2, 3, 5, 8, 13, 30, 80, 200)
 RARE: Final = (1, 1, 2, 3)
@@ -16,6 +17,7 @@ _BOTH_WAYS: Final = 0.2
 _REPAIRS: Final = 0.25
 _TAKEOVERS: Final = 0.15
 _LETTERS: Final = 0.15
+_RULES: Final = 0.25
 LARGEST: Final = 400
 """The largest batch in bytes that the target takes where records go to the dead letter topic."""
 # By side, the steps and requests between which something begins or ends, and how often one is chosen.
@@ -88,6 +90,8 @@ class Case:
         repairs: whether an operator does what is advised where the flow has stopped.
         takes_over: whether another mirror has copied some of it before.
         letters: whether some records are too large for the target, and go to the dead letter topic.
+        rule: whether a rule changes records, leaves some out, and fails for others: by SQL or a function.
+        rule_until: the run at which another rule takes its place; 0 for none.
     """
 
     seed: int
@@ -111,6 +115,8 @@ class Case:
     repairs: bool = False
     takes_over: bool = False
     letters: bool = False
+    rule: Kind = ""
+    rule_until: int = 0
 
     @classmethod
     def of(
@@ -175,6 +181,7 @@ class Case:
             ._with_letters(rng)
             ._with_rotation(rng)
             ._with_retirement(rng)
+            ._with_rule(rng)
         )
 
     def _both_ways(self, rng: random.Random) -> Case:
@@ -245,6 +252,20 @@ class Case:
         after_ms = rng.choice((1, 100_000))
         retirement = {"on.source.topic.deleted": "retire", "retire.after.ms": after_ms}
         return replace(self, options={**self.options, **retirement})
+
+    def _with_rule(self, rng: random.Random) -> Case:
+        """Perhaps the same with a rule that changes records."""
+        if self.both_ways or self.takes_over or rng.random() > _RULES:
+            return self
+        options = {
+            **self.options,
+            "on.transform.error": rng.choice(("pass", "dead-letter")),
+            "verify.transforms": rng.choice((0, 1, "all")),
+        }
+        kind, until = rng.choice(("sql", "function")), rng.choice((0, 0, 1, 2))
+        # A backfill brings what an earlier rule has left out, also what went to the dead letter topic.
+        until = 0 if self.backfills else until
+        return replace(self, options=options, rule=kind, rule_until=until)
 
 
 def _aimed(rng: random.Random, name: str, before: Sequence[Fault]) -> Fault:

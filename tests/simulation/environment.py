@@ -33,6 +33,8 @@ import kafka_ferry.copy.target.transaction
 import kafka_ferry.copy.task
 import kafka_ferry.spark.query as query
 import kafka_ferry.spark.recount
+import kafka_ferry.spark.transforms as by_rules
+import kafka_ferry.spark.transforms.evaluate_again as evaluate_again
 import kafka_ferry.state as state
 import kafka_ferry.wire.partitions.fetch
 import kafka_ferry.wire.silent_brokers
@@ -45,6 +47,7 @@ from kafka_ferry.verify.expectations import judge
 from kafka_ferry.wire import pool
 from kafka_ferry.wire.connections import brokers
 from tests.simulation.brokers.connection import Network, Select, SimConnection
+from tests.simulation.rule import run_by_rules
 from tests.simulation.world import Killed, Process, Task, World
 from tests.support.runs.predicates import judge_by_predicates
 
@@ -334,12 +337,19 @@ def simulated(network: Network, spark: Spark, seed: int) -> Iterator[None]:
         (control, "admin_config", _settings_of),
         (control, "admin_client", lambda cluster, config: WireAdmin(cluster.alias, config)),
         (query, "run_query", spark.run_query),
-        (query, "run_in_tasks", spark.run_in_tasks),
-        (query, "envelope", lambda flow: flow),
-        (query, "open_envelope", lambda flow: flow),
-        (kafka_ferry.spark.recount, "run_in_tasks", spark.run_in_tasks),
-        (kafka_ferry.spark.recount, "envelope", lambda flow: flow),
-        (kafka_ferry.spark.recount, "open_envelope", lambda flow: flow),
+        *(
+            (module, name, new)
+            for module in (query, kafka_ferry.spark.recount, evaluate_again)
+            for name, new in (
+                ("run_in_tasks", spark.run_in_tasks),
+                ("envelope", lambda flow: flow),
+                ("open_envelope", lambda flow: flow),
+            )
+        ),
+        *(
+            (it, "run_by_rules", run_by_rules(spark.run_in_tasks))
+            for it in (by_rules, evaluate_again)
+        ),
         (judge, "_judge", judge_by_predicates),
         (state.StateFolder, "write", _write_alive),
         (state.StateFolder, "read", _read_file),

@@ -30,6 +30,7 @@ from tests.simulation.operators.other_mirror import copy_before, take_over
 from tests.simulation.operators.repairs import repair
 from tests.simulation.oracles.questions import ask
 from tests.simulation.oracles.runs import BESIDE, Oracles, Wrong
+from tests.simulation.rule import rule_options
 from tests.simulation.world import Endless, Killed, Process, Task
 
 _SHM: Final = Path("/dev/shm")
@@ -129,11 +130,18 @@ class History(Oracles):
             "emit.checkpoints.enabled": False,
             "sync.topic.acls.enabled": False,
             **self.case.options,
+            **self._rule_options(),
             **more,
         }
         file = self._folder / f"{source.alias}.yaml"
         file.write_text(json.dumps(content))
         return load_flow(file)
+
+    def _rule_options(self) -> dict[str, object]:
+        if not self.case.rule:
+            return {}
+        which = int(0 < self.case.rule_until <= self.number)
+        return rule_options(self.case.rule, which, self._folder)
 
     def _run_all(self) -> None:
         for topic in self.case.topics:
@@ -144,6 +152,9 @@ class History(Oracles):
             for way in self.ways:
                 way.write_some(number)
             self._harm_state(number)
+            if number and number == self.case.rule_until:
+                self.flow = self._flow(self)
+                self.note("!! the flow has another rule now")
             if self.case.takes_over:
                 self._take_over()
             if fault := self.adversary.happens("lose marker"):

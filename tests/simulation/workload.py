@@ -6,12 +6,14 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from kafka_ferry.model.ranges import TopicPartition
 from tests.simulation.brokers.cluster import SimCluster
 from tests.simulation.brokers.coordinators import Committed
 from tests.simulation.case import LARGEST, Case, TopicCase
+from tests.simulation.rule import Fate, as_source, fates
 from tests.simulation.world import BEGAN, World
 
 GROUP: Final = "application"
@@ -45,6 +47,7 @@ class Workload:
             before the first that it has copied are not its own.
         grown: how many partitions topics have got since they began.
         sends_again: whether a copy is recreated, with its dead letters.
+        left_out: values that the flow's rule leaves out.
         trace: what happened.
     """
 
@@ -61,6 +64,7 @@ class Workload:
     lost_marks: bool = False
     grown: Counter[str] = field(default_factory=Counter)
     sends_again: bool = False
+    left_out: set[bytes | None] = field(default_factory=set)
     trace: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -71,6 +75,8 @@ class Workload:
         self.target = SimCluster("backup", self.world, seed)
         self.source.distance_s, self.target.offset_bytes = case.distance_s, case.offset_bytes
         self.source.answer_bytes = self.target.answer_bytes = case.answer_bytes
+        if case.rule:
+            self.target.as_source = partial(as_source, is_replaced=case.rule_until > 0)
         self.written_at: dict[bytes, int] = {}
         self._begin("")
 
@@ -122,6 +128,11 @@ class Workload:
     def is_compacted(self, topic: str) -> bool:
         """Whether a topic of the source compacts."""
         return any(it.compacted for it in self.case.topics if it.name == topic)
+
+    def fates(self, value: bytes | None) -> set[Fate]:
+        """What the flow's rules may make of a record."""
+        is_replaced = self.case.rule_until > 0
+        return fates(value, is_replaced=is_replaced) if self.case.rule else set()
 
     def letters(self) -> list[bytes | None]:
         """The values of the dead letter topic."""
@@ -207,6 +218,8 @@ class Workload:
         for at, (offset, (_, value)) in enumerate(zip(offsets, values, strict=True)):
             self.order[value] = tp, first + at, offset
             self.written_at[value] = self.source.now_ms() + at
+            if "left out" in self.fates(value):
+                self.left_out.add(value)
         if producer is None:
             return
         written = {value for _, value in values}

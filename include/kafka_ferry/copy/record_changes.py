@@ -46,7 +46,7 @@ class RecordChanges:
     Attributes:
         evaluator: evaluates the rules of the topics that have one in Spark SQL; needed where such a topic's ranges
             have offsets to copy. Without it, none of its records is copied.
-        functions: the functions that the flow's rules name.
+        functions: the functions that the flow's rules name; as the evaluator, where ranges have offsets to copy.
         schemas: what the flow has mirrored of a schema registry; needed if records of any of the ranges get other
             ids.
     """
@@ -76,6 +76,10 @@ class ChangedRanges:
         self._formats = RegistryFormats(flow)
         self._rules = rules_of(flow, ranges, self._formats.of, self._evaluator)
         self._functions = _functions(flow, ranges, changes.functions)
+        with_rule = {range_.topic for range_ in ranges if flow.transform_of(range_.topic)}
+        ready = self._functions.keys() | (self._rules if self._evaluator else {})
+        # Nothing is read of an empty range, unless its position was set back since: never without the rule.
+        self._refused = dict.fromkeys(with_rule - ready, _pass_through)
         known = changes.schemas or FlowSchemas()
         self._missing = MissingSchemas(flow, known.remote_topics)
         self._ids = id_changes(ranges, IdBytes(known, self._missing.resolve))
@@ -95,11 +99,9 @@ class ChangedRanges:
             reader = TransformedReader(
                 reader, self._evaluator, self._rules, limits_by_topic, on_error
             )
-        elif self._rules:
-            # Nothing is read of an empty range, unless its position was set back since: never without the rule.
-            refused = dict.fromkeys(self._rules, _pass_through)
+        if self._refused:
             reader = ChangedReader(
-                reader, refused, limits_by_topic, "fail", WHAT_FAILS, _HOW_TO_PLAN_AGAIN
+                reader, self._refused, limits_by_topic, "fail", WHAT_FAILS, _HOW_TO_PLAN_AGAIN
             )
         if self._functions:
             reader = ChangedReader(
@@ -133,11 +135,11 @@ def _pass_through(
 def _functions(
     flow: Flow, ranges: Iterable[Range], functions: Mapping[str, TransformFunction]
 ) -> dict[str, BatchChange]:
-    """What functions make of the batches of the topics of ``ranges``, by topic."""
+    """What functions make of the batches of the topics of ``ranges``, by topic, as far as they are given."""
     changes: dict[str, BatchChange] = {}
     for topic in {range_.topic for range_ in ranges}:
         rule = flow.transform_of(topic)
-        if rule and rule.function:
+        if rule and rule.function and rule.function in functions:
             function = functions[rule.function]
             changes[topic] = FunctionRule(
                 rule.function, function, dict(flow.transform_secrets)

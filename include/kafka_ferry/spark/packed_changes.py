@@ -6,6 +6,7 @@ import pickle
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, cast
 
 from kafka_ferry.copy.record_changes import RecordChanges
@@ -54,11 +55,14 @@ def packed_functions(flow: Flow) -> bytes:
         return b""
     from pyspark import cloudpickle
 
-    from kafka_ferry.transform import load_functions
+    from kafka_ferry.transform.functions import load_functions, module_of
 
     functions, pickler = load_functions(flow), cast("Any", cloudpickle)
-    for function in functions.values():
-        pickler.register_pickle_by_value(sys.modules[function.__module__])
+    for name, function in functions.items():
+        pickler.register_pickle_by_value(module_of(name))
+        # That of other callables, such as a partial, may be one of Python's own.
+        if isinstance(function, FunctionType):
+            pickler.register_pickle_by_value(sys.modules[function.__module__])
     try:
         return bytes(pickler.dumps(functions))
     except Exception as error:

@@ -107,6 +107,11 @@ def load_functions(flow: Flow) -> dict[str, TransformFunction]:
     return functions
 
 
+def module_of(function: str) -> ModuleType:
+    """The module of a function's file, which ``load_functions`` has loaded, by its name in the flow's file."""
+    return sys.modules[f"{_MODULES}.{function.rpartition('.')[0]}"]
+
+
 def _module(flow: Flow, place: str, function: str) -> ModuleType:
     file = flow.function_file(function)
     # Without it, a missing file would look like one that has no loader.

@@ -70,6 +70,7 @@ class SimCluster:
         isolated: brokers that hear nothing from the others, until when, and the logs that they led as they have them.
         answer_bytes: ``fetch.max.bytes``; 0 for all that is asked for.
         distance_s: how long a request takes at least.
+        as_source: as of ``Log``.
         offset_bytes: ``max.message.bytes`` of the groups' topic.
     """
 
@@ -92,6 +93,7 @@ class SimCluster:
         self.isolated: dict[int, tuple[float, dict[TopicPartition, Log]]] = {}
         self.longest_transaction_ms = 900_000
         self.answer_bytes, self.distance_s, self.offset_bytes = 0, 0.0, 1_048_576
+        self.as_source: Callable[[bytes | None], bytes | None] | None = None
         self._producers = 1000
 
     @property
@@ -115,7 +117,7 @@ class SimCluster:
         nodes = [*self.brokers]
         topic = Topic(
             uuid.UUID(int=self.random.getrandbits(127) | 1),
-            [Log() for _ in range(partitions)],
+            [Log(as_source=self.as_source) for _ in range(partitions)],
             [self.random.choice(nodes) for _ in range(partitions)],
             {key: value for key, value in (configs or {}).items() if value is not None},
         )
@@ -126,7 +128,7 @@ class SimCluster:
         """Give a topic more partitions."""
         topic = self.topics[name]
         more = range(len(topic.logs), count)
-        topic.logs += [Log() for _ in more]
+        topic.logs += [Log(as_source=self.as_source) for _ in more]
         topic.leaders += [self.random.choice([*self.brokers]) for _ in more]
 
     def delete(self, name: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -65,6 +65,7 @@ class Log:
         tried: by producer, the epoch and the lowest sequence with which it has begun a transaction here, until the
             leader has accepted a batch of it (``VerificationStateEntry``).
         remote_to: what is before is in remote storage only.
+        as_source: gives the value that a record had on the source, where a rule has changed some.
     """
 
     start: int = 0
@@ -76,6 +77,7 @@ class Log:
     tried: dict[int, tuple[int, int]] = field(default_factory=dict)
     epoch: int = 0
     remote_to: int = 0
+    as_source: Callable[[bytes | None], bytes | None] | None = None
 
     @property
     def stable(self) -> int:
@@ -308,7 +310,8 @@ class Log:
             records = read_records(it.batch)
             stays = [it for it in records if last[key_value_of(it[3])[0]] == it[0]]
             gone = [it for it in records if last[key_value_of(it[3])[0]] != it[0]]
-            removed += [(offset, key_value_of(content)[1]) for offset, _, _, content in gone]
+            lost = {offset for offset, _, _, _ in gone}
+            removed += [of for of in self._values(it) if of[0] in lost]
             if gone and stays:
                 kept.append(_rewritten(it, stays))
             elif stays:
@@ -348,6 +351,8 @@ class Log:
 
     def _values(self, stored: Stored) -> list[tuple[int, bytes | None]]:
         values = _values_in(stored.bytes)
+        if self.as_source:
+            values = [(at, self.as_source(value)) for at, value in values]
         return values if self.start <= stored.base else [it for it in values if it[0] >= self.start]
 
 

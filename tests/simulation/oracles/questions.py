@@ -35,7 +35,8 @@ def ask(history: Oracles) -> None:
     _ask_ready(history, lambda: failover(flow, dry_run=True, source_down=is_down))
     for back in history.ways[1:]:
         _ask_ready(back, lambda: failback(flow, back.flow, dry_run=True))  # noqa: B023
-    _ask_audit(history, flow)
+    if not history.case.rule:
+        _ask_audit(history, flow)
     if said_of_lag := _said(history, lambda: readable_lag(flow)):
         for row in said_of_lag.rows:
             if row.complete_until:
@@ -101,7 +102,7 @@ def _check_ready(
             return
     # What is deleted on the target alone is not there; a cleaner leaves the newest of each key.
     cleaned = history.removed if history.is_compacted(one.source.topic) else set()
-    known = history.accepted | {*history.letters()}
+    known = history.accepted | history.left_out | {*history.letters()}
     missing = unread - cleaned - {value for _, value in shown} - known
     if missing and one.not_copied == 0:
         what = f"{target} is said to have all of {one.source} that {GROUP} has not read"
@@ -115,7 +116,7 @@ def _check_complete(history: Oracles, source: TopicPartition, until_ms: int) -> 
         return
     log = history.target.log(dict(history.pairs())[source])
     have = history.removed | {value for _, value in log.shown()} if log else history.removed
-    have |= {*history.letters()}
+    have |= {*history.letters()} | history.left_out
     known = [shown for at, shown in history.seen if history.wall_ms(at) <= until_ms]
     readable = known[-1].get(source, []) if known else []
     if missing := [value for _, value in readable if value not in have]:

@@ -99,6 +99,9 @@ class Oracles(Workload):
     def is_hurt(self) -> bool:
         """Whether a run may refuse to go on."""
         kinds = [FAULT_KINDS[it.kind] for it in self.adversary.injected]
+        if self.case.rule_until and self.case.options["offsets"] != "translated":
+            # What an interrupted attempt has left there is of the rule before.
+            return True
         return any(it.hurts or (it.touches_target and self.case.both_ways) for it in kinds)
 
     def behind(self) -> str:
@@ -122,7 +125,7 @@ class Oracles(Workload):
         if not (log and there and position):
             return set()
         copied = {value for offset, value in log.shown() if since <= offset < position.offset}
-        return copied - {value for _, value in there.shown()} - {*self.letters()}
+        return copied - {value for _, value in there.shown()} - {*self.letters()} - self.left_out
 
     def blame(self, oracle: str, what: str) -> None:
         self.wrongs.append(Wrong(oracle, what))
@@ -202,6 +205,7 @@ class Oracles(Workload):
         for value in letters:
             # Before its range is committed, nothing tells a record that was removed or lost from such a one.
             is_refused = len(value or b"") > LARGEST or value in self.removed or self.harmed_at >= 0
+            is_refused |= "failed" in self.fates(value)
             if not is_refused or value in self.aborted:
                 self.blame(
                     "a", f"{name} is verified, and {value!r} is a letter, and was not refused"
@@ -238,13 +242,16 @@ class Oracles(Workload):
                 until = min(window.until_ms, self.wall_ms(began)) if window else 0
                 at = self.written_at
                 must = [it for it in must if it and window and window.since_ms <= at[it] < until]
-            if both := {*have} & {*letters}:
+            # Another rule need not fail for what the one before did, once all is copied again.
+            is_again = self.sends_again and self.case.rule_until
+            if (both := {*have} & {*letters}) and not is_again:
                 self.blame("a", f"{min(map(repr, both))} is in {target} and a letter")
             there_now = {*have, *letters}
             if self.harmed_at >= 0:
                 # What the target's own clients have written there is not the flow's to prove.
                 must = [it for it in must if self.is_of_source(it)]
-            missing = [it for it in must if it not in there_now and it not in self.removed]
+            gone = self.removed | self.left_out
+            missing = [it for it in must if it not in there_now and it not in gone]
             if self.harmed_at >= began and not self.was_injected("cut internal"):
                 # What an earlier run has proved and is lost during this one is for the next one to see.
                 missing = [it for it in missing if it not in self.proved.get(target, ())]

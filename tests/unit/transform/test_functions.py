@@ -217,6 +217,15 @@ def test_tasks_get_its_code_and_its_fingerprint_changes_with_its_file(tmp_path: 
     assert packed_functions(a_flow()) == b""
 
 
+def test_what_it_gets_beforehand_goes_along(tmp_path: Path) -> None:
+    code = "from functools import partial\ndef f(end, record, _): return record.value + end\n"
+    (tmp_path / "masks.py").write_text(f"{code}loud = partial(f, b'!')\n")
+
+    (function,) = unpacked_functions(packed_functions(flow_with(tmp_path, "masks.loud"))).values()
+
+    assert function(TransformRecord("orders", 0, 0, 0, None, b"hey"), {}) == b"hey!"
+
+
 def test_one_that_cannot_be_sent_to_tasks_is_refused(tmp_path: Path) -> None:
     lock = "import threading\nLOCK = threading.Lock()\ndef f(record, _):\n    with LOCK: return record\n"
     (tmp_path / "masks.py").write_text(lock)

@@ -215,16 +215,23 @@ def _return_branch(injection: Injection) -> None:
     history, source = injection.history, injection.source
     if cut := _cut(injection):
         tp, branch = cut
-        topic_id = source.topic_id(tp.topic)
+        topic_id, base = source.topic_id(tp.topic), branch[0].base
+
+        def epoch_before() -> int:
+            log = source.log(tp)
+            return max((it for it, at in log.epochs if at < base), default=-1) if log else -1
+
+        follows = epoch_before()
 
         def put_back() -> None:
             log = source.log(tp)
-            is_there = log and log.start <= branch[0].base <= log.end
+            # The log that it ends may be lost by now, too.
+            is_there = log and log.start <= base <= log.end and epoch_before() == follows
             if history.adversary.is_over or not is_there or source.topic_id(tp.topic) != topic_id:
                 return
-            source.move_leader(tp, lose_from=branch[0].base)
+            source.move_leader(tp, lose_from=base)
             assert log
-            if log.end == branch[0].base:
+            if log.end == base:
                 log.put_back(branch)
                 history.returned.add(tp)
                 history.replaced[tp] = history.world.now

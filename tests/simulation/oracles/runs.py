@@ -206,6 +206,8 @@ class Oracles(Workload):
             # Before its range is committed, nothing tells a record that was removed or lost from such a one.
             is_refused = len(value or b"") > LARGEST or value in self.removed or self.harmed_at >= 0
             is_refused |= "failed" in self.fates(value)
+            # Of preserved offsets, an earlier attempt may have taken its place for one of a branch that is lost.
+            is_refused |= self.order[value or b""][0] in self.replaced
             if not is_refused or value in self.aborted:
                 self.blame(
                     "a", f"{name} is verified, and {value!r} is a letter, and was not refused"
@@ -242,8 +244,8 @@ class Oracles(Workload):
                 until = min(window.until_ms, self.wall_ms(began)) if window else 0
                 at = self.written_at
                 must = [it for it in must if it and window and window.since_ms <= at[it] < until]
-            # Another rule need not fail for what the one before did, once all is copied again.
-            is_again = self.sends_again and self.case.rule_until
+            # Once all is copied again, another rule need not fail for what the one before did.
+            is_again = self.sends_again and (self.case.rule_until or source in self.replaced)
             if (both := {*have} & {*letters}) and not is_again:
                 self.blame("a", f"{min(map(repr, both))} is in {target} and a letter")
             there_now = {*have, *letters}

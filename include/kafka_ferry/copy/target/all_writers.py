@@ -13,7 +13,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import read_positions
 from kafka_ferry.copy.target.ledger_recovery import LedgerRecovery
-from kafka_ferry.copy.target.open_ledger import outcome_by_markers
+from kafka_ferry.copy.target.open_ledger import outcome_by_others
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import (
     CopiedRange,
@@ -132,15 +132,15 @@ def end_hidden_transactions(flow: Flow) -> bool:
             # Of one that goes on, or whose end is not written everywhere yet, the coordinator knows the partitions.
             if ending.partitions:
                 continue
+            positions = read_positions(flow.target, flow.name)
             if ending.outcome == TransactionOutcome.UNKNOWN:
                 # Its producer was started again, perhaps by a request that arrived late.
-                ending = Ending(outcome_by_markers(cluster, ledger, start))
+                ending = Ending(outcome_by_others(cluster, ledger, start, positions))
             if ending.outcome == TransactionOutcome.UNKNOWN:
                 continue
             producer = TransactionalProducer(cluster, name, timeout_ms=_TIMEOUT_MS)
             producer.start()
             settlement = Settlement(cluster, cluster, producer, group)
-            positions = read_positions(flow.target, flow.name)
             settlement.settle(ending, [ledger], positions, is_new=True)
             ended = True
         return ended

@@ -7,7 +7,7 @@ where it does not, the batch is divided until a single record is refused.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -162,6 +162,15 @@ class SentLetters:
             if copied.start <= out.converted.start < copied.end and out.base_offset is not None:
                 letters.add(out.converted.runs, out.base_offset)
         return copied.model_copy(update={"letters": tuple(letters)}) if letters else copied
+
+    def ahead_of(self, entries: Iterable[CopiedRange]) -> list[TopicPartition]:
+        """The source partitions of which letters lie behind what the transaction holds of them."""
+        ends = {TopicPartition(it.topic, it.partition): it.end for it in entries}
+        return [
+            source
+            for source, letters in self._by_source.items()
+            if any(out.converted.start >= ends.get(source, 0) for out in letters)
+        ]
 
     def clear(self) -> None:
         """Forget them with their transaction."""

@@ -1,16 +1,18 @@
 """How a transaction was to end that is open in the ledger, where its coordinator has forgotten it.
 
 The ledger cannot say it then, since what is open there is hidden. But Kafka has written a marker after the records
-of each partition that had a leader, and the hidden entry says where those records are.
+of each partition that had a leader, and the hidden entry says where those records are; and its positions came with it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from kafka_ferry.batches import each_record, is_abort_marker, key_value_of
 from kafka_ferry.ledger.copied_range import CopiedRange
-from kafka_ferry.ledger.record import CopyingEntry, decode
+from kafka_ferry.ledger.record import BackfillEntry, CopyingEntry, decode
+from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster
@@ -21,12 +23,22 @@ from kafka_ferry.wire.partitions.scan import stored_batches
 from kafka_ferry.wire.transactions.endings import TransactionOutcome
 
 
-def outcome_by_markers(
-    cluster: WireCluster, ledger: TopicPartition, offset: int
+def outcome_by_others(
+    cluster: WireCluster,
+    ledger: TopicPartition,
+    offset: int,
+    positions: Mapping[TopicPartition, Position],
 ) -> TransactionOutcome:
-    """How the transaction ended that is open in the ledger from ``offset`` on.
+    """How the transaction ended that is open in the ledger from ``offset`` on, by its markers, or else its positions.
 
-    Unknown where it has copied no record, or Kafka has skipped the marker of each partition.
+    A transaction whose positions are pending too, and of which nothing else tells, ends aborted as a whole: the next
+    run does all of it again.
+
+    Args:
+        cluster: the target.
+        ledger: the ledger's partition.
+        offset: where the open part begins.
+        positions: the flow's, by *target* partition, without pending ones.
 
     Raises:
         LedgerError: what is open there is no entry of a ledger.
@@ -44,7 +56,27 @@ def outcome_by_markers(
     entry = decode(value or b"", at=f"{ledger.topic} offset {offset}")
     ranges = entry.ranges if isinstance(entry, CopyingEntry) else ()
     outcomes = (retry(partial(_outcome_in, cluster, producer, it)) for it in ranges if it.segments)
-    return next((outcome for outcome in outcomes if outcome != unknown), unknown)
+    by_markers = next((outcome for outcome in outcomes if outcome != unknown), unknown)
+    if by_markers != unknown or isinstance(entry, BackfillEntry):
+        return by_markers
+    by_positions = {_outcome_by_position(positions, it) for it in ranges} - {unknown}
+    return by_positions.pop() if len(by_positions) == 1 else unknown
+
+
+def _outcome_by_position(
+    positions: Mapping[TopicPartition, Position], copied: CopiedRange
+) -> TransactionOutcome:
+    """What the partition's position says: no run has moved it since, while no plan could read the ledger."""
+    position = positions.get(TopicPartition(copied.remote_topic, copied.partition))
+    ids = copied.topic_id, copied.remote_topic_id
+    is_of_it = position is not None and (position.topic_id, position.remote_topic_id) == ids
+    reached = position.offset if position and is_of_it else copied.start
+    if copied.start < copied.end <= reached:
+        return TransactionOutcome.COMMITTED
+    # Records that were committed, and have expired since, would be copied again where a group has lost its positions.
+    has_ended = bool(copied.segments) and not copied.preserved
+    is_behind = reached <= copied.start < copied.end and not has_ended
+    return TransactionOutcome.ABORTED if is_behind else TransactionOutcome.UNKNOWN
 
 
 def _outcome_in(cluster: WireCluster, producer: int, copied: CopiedRange) -> TransactionOutcome:

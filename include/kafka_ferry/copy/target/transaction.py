@@ -340,6 +340,10 @@ class Transaction:
                 positions[tp] = queue.range, position
                 reached[queue.range.source] = position.offset
                 copied.append(self._letters.with_letters(queue.copied_range()))
+        if ahead := self._letters.ahead_of(copied):
+            # A partition with preserved offsets has stopped before them: the next run would send them again.
+            message = f"{', '.join(map(str, ahead))} stopped before records that were set aside."
+            raise StartOver(message, excludes=self.verdicts.failures.keys() >= {*ahead})
         left = self._commit(tuple(copied), positions, waits)
         self.verdicts.after_commit(reached)
         hidden = {tp: range_ for tp in left if (range_ := self.queues[tp].range)}

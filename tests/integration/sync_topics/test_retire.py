@@ -15,10 +15,17 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.model import Plan, position_group
 from kafka_ferry.runs import Run, run_plan
 from kafka_ferry.runs.sync_topics import delete_topics, retire
+from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.access import deny
-from tests.support.records.builders import create_topic, delete_topic, produce, recreate_topic
+from tests.support.records.builders import (
+    create_topic,
+    delete_topic,
+    produce,
+    read_all,
+    recreate_topic,
+)
 from tests.support.records.histories import named, told, values
 from tests.support.runs.flows import copy_now, copy_planned, failures, ledger_of, plan_now, remote
 from tests.support.runs.killing import Killed
@@ -225,6 +232,31 @@ def test_a_copy_with_an_applications_own_records_stays(pair: Pair) -> None:
         True,
         False,
     ]
+
+
+def test_a_record_that_an_application_writes_before_the_marker_of_a_copys_transaction_stays(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = pair.topic("beside", named("first", 10))
+    flow = retiring_flow(pair, topic, retire_after_ms=0, on_foreign_records="adopt")
+    end, there = TransactionalProducer.end, remote(flow, topic)
+
+    def late(self: TransactionalProducer, *, commit: bool) -> None:
+        if read_all(pair.backup.bootstrap, there, isolation="read_uncommitted")[0]:
+            produce(pair.backup.bootstrap, there, named("own", 1))
+        end(self, commit=commit)
+
+    plan = plan_now(flow)
+    with monkeypatch.context() as patch:
+        patch.setattr(TransactionalProducer, "end", late)
+        assert failures(copy_planned(flow, plan)) == []
+    assert values(pair.backup, there) == told("first", 10) + told("own", 1)
+    delete_topic(pair.primary, topic)
+
+    (note,) = plan_now(flow, "run-2").remarks.notes
+
+    assert "it holds records that this flow has not copied" in note.message
+    assert exists(pair.backup, there)
 
 
 @pytest.mark.long

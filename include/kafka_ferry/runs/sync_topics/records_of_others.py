@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kafka_ferry.errors import FerryError
@@ -21,6 +23,19 @@ if TYPE_CHECKING:
     from kafka_ferry.model import Topic
     from kafka_ferry.plan.backfill.windows import Span
     from kafka_ferry.wire import WireCluster
+
+
+@dataclass(frozen=True)
+class _Own:
+    """What the ledger has of a *target* partition.
+
+    Attributes:
+        spans: the offsets of records, each transaction's with the one after them.
+        markers: those ones, at which their markers should be.
+    """
+
+    spans: list[Span] = field(default_factory=list)
+    markers: set[int] = field(default_factory=set)
 
 
 def records_of_others(
@@ -42,17 +57,19 @@ def records_of_others(
         for tp in lost
     }
     ids = {topic.topic_id: name for name, topic in topics.items() if topic.topic_id}
-    own: dict[TopicPartition, list[Span]] = {}
+    own: dict[TopicPartition, _Own] = defaultdict(_Own)
     for copied in spans_in(ledger, ids):
-        places = own.setdefault(TopicPartition(copied.remote_topic, copied.partition), [])
+        places = own[TopicPartition(copied.remote_topic, copied.partition)]
         spans = [(it.target, it.target + it.records) for it in copied.segments]
         if spans and copied.preserved:
             # Nothing but control records fits in between.
             spans = [(spans[0][0], copied.end)]
         elif spans:
             # Its transaction's marker follows.
-            spans[-1] = (spans[-1][0], spans[-1][1] + 1)
-        places += spans
+            first, end = spans[-1]
+            spans[-1] = (first, end + 1)
+            places.markers.add(end)
+        places.spans.extend(spans)
     with connect(flow.target) as cluster:
         for name in ids.values() - found.keys():
             try:
@@ -69,12 +86,15 @@ def _unknown(error: FerryError) -> str:
     return f"whether it holds records that this flow has not copied is unknown. {error}"
 
 
-def _place_of_others(
-    cluster: WireCluster, topic: Topic, own: Mapping[TopicPartition, Sequence[Span]]
-) -> str:
+def _place_of_others(cluster: WireCluster, topic: Topic, own: Mapping[TopicPartition, _Own]) -> str:
     partitions = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
     for tp, log in partition_logs(cluster, partitions).items():
-        for start, end in gaps(sorted(own.get(tp, ())), (log.start, log.end)):
-            if holds_records_in(cluster, log, start, end):
+        places = own.get(tp, _Own())
+        # The log's end is a gap in any case.
+        for begin, after in gaps(sorted(places.spans), (log.start, log.end + 1)):
+            # Another's record may have come before the marker, which then lies in the gap; at the end it may be gone.
+            start = max(begin - (begin - 1 in places.markers), log.start)
+            end = min(after, log.end)
+            if start < end and holds_records_in(cluster, log, start, end):
                 return f"{tp} [{start}, {end})"
     return ""

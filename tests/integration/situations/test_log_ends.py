@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator, Mapping
 from itertools import count
@@ -179,6 +180,30 @@ def test_a_last_record_that_another_client_has_replaced_after_the_plan_is_missed
     gone = f"the last record of {there}-0 before this range is gone, or hidden from consumers"
     with pytest.raises(VerificationFailed, match=gone):
         verified(flow, "run-2")
+
+
+def test_a_dead_letter_that_an_open_transaction_hides_is_not_proved_and_the_next_copy_shows_it(
+    own: Pair,
+) -> None:
+    topic = own.topic("letters", keyed("first", 3))
+    options = {"on_rejected_record": "dead-letter", "writers": 1, "admin_timeout_ms": 2_000}
+    flow = new_flow(own, topic, **options)
+    create_topic(own.backup.bootstrap, remote(flow, topic), max_message_bytes="10000")
+    too_large = Record(value=random.Random(1).randbytes(20_000))
+    own.produce(topic, [too_large])
+    assert failures(copy_now(flow)) == []
+    letters = flow.dead_letter_name
+    with broker_down(own.backup, orderly=True):
+        # The letter's marker alone is lost.
+        cut_log(own.backup, letters, 1)
+
+    with pytest.raises(VerificationFailed, match="open transaction hides"):
+        verified(flow, "run-1")
+    own.produce(topic, [too_large])
+    prove(flow, "run-2")
+
+    shown = read_all(own.backup.bootstrap, letters)[0]
+    assert [dict(it.headers)["ferry.offset"] for it in shown] == [b"3", b"4"]
 
 
 @pytest.mark.long

@@ -5,8 +5,9 @@ Rare enough to read the whole ledger.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from kafka_ferry.batches import Segment
 from kafka_ferry.batches.epochs import EpochHistory
 from kafka_ferry.config import Flow
 from kafka_ferry.ledger import (
@@ -50,14 +51,17 @@ class LedgerRecovery:
             Committed for a partition whose open part the ledger knows of, else aborted. Where the
             ledger itself is open, the flow's own topics alone: it can be read once it has ended.
         """
+        letters = TopicPartition(self._flow.dead_letter_name, 0)
         if self._ledger in open_:
             own = self._ledger.topic, self._flow.dead_letter_name
             return {tp: last for tp in open_ if tp.topic in own}
         outcomes = dict.fromkeys(open_, TransactionOutcome.ABORTED)
         for copied in self._newest_incarnation(open_, backfills=True):
             tp = TopicPartition(copied.remote_topic, copied.partition)
-            if any(s.target <= open_[tp] < s.target + s.records for s in copied.segments):
+            if _has_offset(copied.segments, open_[tp]):
                 outcomes[tp] = TransactionOutcome.COMMITTED
+        if letters in open_ and any(_has_offset(it, open_[letters]) for it in self._letters()):
+            outcomes[letters] = TransactionOutcome.COMMITTED
         return outcomes
 
     def positions(
@@ -96,6 +100,12 @@ class LedgerRecovery:
             == (position.topic_id, position.remote_topic_id)
         )
 
+    def _letters(self) -> Iterator[Sequence[Segment]]:
+        """Where the flow's dead letters are, a range's after the other's."""
+        for _, entry in read_ledger(self._flow.target, self._ledger.topic, 0):
+            if isinstance(entry, CopyingEntry) and entry.flow == self._flow.name:
+                yield from (copied.letters for copied in entry.ranges)
+
     def _newest_incarnation(
         self, partitions: Collection[TopicPartition], *, backfills: bool = False
     ) -> Iterator[CopiedRange]:
@@ -117,3 +127,7 @@ class LedgerRecovery:
                     incarnation.append(copied)
         for incarnation in incarnations.values():
             yield from incarnation
+
+
+def _has_offset(segments: Sequence[Segment], target: int) -> bool:
+    return any(it.target <= target < it.target + it.records for it in segments)

@@ -16,8 +16,9 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.verify.rows import DeadLetters
 from kafka_ferry.wire import connect
+from kafka_ferry.wire.partitions.held_back import wait_for_shown
 from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import stored_batches
+from kafka_ferry.wire.partitions.scan import ended_batches
 
 if TYPE_CHECKING:
     from kafka_ferry.batches import Batch
@@ -78,17 +79,39 @@ def find_letters(
 
 
 def _read(flow: Flow, first: int, end: int) -> tuple[int, dict[int, Coordinates]]:
-    """Where the dead letter topic starts, and its letters of ``[first, end)``."""
+    """Where the dead letter topic starts, and its letters of ``[first, end)``, as its consumers see them.
+
+    Raises:
+        FerryError: the topic cannot be read, or a transaction stays open that hides some of them.
+    """
     partition = TopicPartition(flow.dead_letter_name, 0)
-    with retry_for(_WAIT_S), connect(flow.target) as cluster:
+    hidden_from = -1
+    with connect(flow.target) as cluster:
 
         def read() -> tuple[int, dict[int, Coordinates]]:
+            nonlocal hidden_from
             known = partition_log(cluster, partition)
             begin, stop = max(first, known.start), min(end, known.end)
-            batches = stored_batches(cluster, known, begin, stop) if begin < stop else iter(())
-            return known.start, {at: whose for batch in batches for at, whose in _letters(batch)}
+            ends, coordinates = [stop], dict[int, Coordinates]()
+            if begin < stop:
+                for batch, is_aborted in ended_batches(cluster, known, begin, on_end=ends.append):
+                    if batch.header.base_offset >= stop:
+                        break
+                    if not is_aborted:
+                        coordinates |= _letters(batch)
+            hidden_from = min(ends) if min(ends) < stop else -1
+            return known.start, coordinates
 
-        return retry(read)
+        with retry_for(_WAIT_S):
+            letters = retry(read)
+        if hidden_from >= 0 and wait_for_shown(cluster, {partition: end}):
+            letters = retry(read)
+        if hidden_from >= 0:
+            raise FerryError(
+                f"An open transaction hides what it has from offset {hidden_from} on.",
+                advice="One of this flow, the next run ends that copies more of the same partitions.",
+            )
+        return letters
 
 
 def _letters(batch: Batch) -> Iterator[tuple[int, Coordinates]]:

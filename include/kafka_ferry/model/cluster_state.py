@@ -203,6 +203,8 @@ class SourceLogs:
         bounds: the log bounds, as visible at the flow's isolation level.
         diverged: where the log parts from the one that was copied, if that is below the position; -1 where it is
             another one and that is unknown.
+        split: of these, where the first transaction begins that is cut there, and has ended otherwise since it was
+            copied.
         densities: about which share of the offsets that are still to be copied has a record, of topics
             whose offsets are or could be preserved; partitions that could not be sampled are absent.
         sizes: how many bytes the log takes; absent where the source does not say.
@@ -219,6 +221,7 @@ class SourceLogs:
 
     bounds: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
     diverged: Mapping[TopicPartition, int] = field(default_factory=dict)
+    split: Mapping[TopicPartition, int] = field(default_factory=dict)
     densities: Mapping[TopicPartition, float] = field(default_factory=dict)
     sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
     expiring: Mapping[TopicPartition, int] = field(default_factory=dict)

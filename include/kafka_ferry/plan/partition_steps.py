@@ -165,6 +165,7 @@ def _place(
         pair.remote_topic,
         pair.preserved,
         remote.end if remote and is_filled else None,
+        split=logs.split.get(source),
         moved_to=positions.moved.get(target),
         begins_at=begins_at,
         mismatch=mismatch,

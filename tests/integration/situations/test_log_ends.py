@@ -206,6 +206,31 @@ def test_a_dead_letter_that_an_open_transaction_hides_is_not_proved_and_the_next
     assert [dict(it.headers)["ferry.offset"] for it in shown] == [b"3", b"4"]
 
 
+@pytest.mark.parametrize("is_aborted", [True, False])
+@pytest.mark.short("True")
+def test_a_transaction_that_a_cut_of_the_source_has_opened_again_and_that_ends_otherwise_is_noticed(
+    is_aborted: bool, own: Pair
+) -> None:
+    """What was left out as aborted is committed by its producer's next transaction, or the other way round."""
+    topic, producer = own.topic("split", keyed("first", 3)), own.unique("producer")
+    flow = new_flow(own, topic, on_source_divergence="continue")
+    ways = {"transactional_id": producer}
+    own.produce(topic, keyed("second", 5), abort=is_aborted, **ways)
+    own.produce(topic, keyed("lost", 2))
+    prove(flow)
+    with broker_down(own.primary, orderly=True):
+        # Its records stay, and its marker is lost.
+        cut_log(own.primary, topic, 8)
+    assert plan_now(flow, "run-2").remarks.refused == ()
+
+    own.produce(topic, keyed("third", 5), abort=not is_aborted, **ways)
+
+    (refused,) = plan_now(flow, "run-3").remarks.refused
+    assert "truncated at 8, below the position 11, within a transaction that begins at 3" in str(
+        refused
+    )
+
+
 @pytest.mark.long
 def test_a_range_that_was_left_as_it_is_excuses_no_other_record_of_its_partition(own: Pair) -> None:
     target = own.backup

@@ -25,8 +25,10 @@ from kafka_ferry.wire.partitions.absence import (
     next_batch,
     silence,
 )
+from kafka_ferry.wire.partitions.at_offset import open_at
 from kafka_ferry.wire.partitions.epochs import epoch_ends_on
 from kafka_ferry.wire.partitions.lookahead import fates_after
+from kafka_ferry.wire.partitions.partition_log import partition_log
 
 
 class FetchAnswers:
@@ -183,6 +185,10 @@ class FetchAnswers:
         diverged_at = None if cursor.begun else branch_end(self._rules.epochs(cursor.range), end_of)
         # The plan has not looked at what the opposite flow has written below its range: only the next one does.
         is_planned = cursor.range.returned_since < 0 or (diverged_at or 0) >= cursor.range.start
+        if self._rules.rewind and diverged_at is not None and diverged_at < cursor.range.start:
+            # Nor whether a transaction that was cut there has ended otherwise since.
+            log = partition_log(self._aside, source)
+            is_planned &= not (self._rules.committed and open_at(self._aside, log, diverged_at))
         if self._rules.rewind and diverged_at is not None and is_planned:
             cursor.at, cursor.leader_epoch, cursor.begun = min(diverged_at, at), -1, True
             return

@@ -26,6 +26,7 @@ class Place:
         bounds: what the source holds.
         diverged: where the source's log parts from the one that was copied, None where it does not, -1 where it
             does and that is unknown.
+        split: where a transaction begins that is cut there and has ended otherwise since, None where none has.
         remote_topic: the remote topic's name.
         preserved: whether records keep their offsets in it.
         remote_end: where the target's log ends then, None where unknown.
@@ -42,6 +43,7 @@ class Place:
     remote_topic: str = ""
     preserved: bool = False
     remote_end: int | None = None
+    split: int | None = None
     moved_to: int | None = None
     begins_at: int | None = None
     mismatch: LogMismatch | None = None
@@ -245,6 +247,13 @@ OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
         reason="the target's log of {it.remote_topic} ends at {it.remote_end}, before the position "
         "{it.offset}: records that were copied are gone (an unclean leader election?).",
         advice="To copy them again, " + _ANEW,
+    ),
+    Situation(
+        holds=lambda it: it.split is not None,
+        reason="the source's log was truncated at {it.diverged}, below the position {it.offset}, within a transaction "
+        "that begins at {it.split}. It has ended otherwise since: the source shows its first records and the copy does "
+        "not, or the other way round.",
+        advice="`ferry audit` names such records. To copy all of the topic again, " + _ANEW,
     ),
     Situation(
         holds=lambda it: it.diverged is not None and 0 <= it.diverged < it.offset,

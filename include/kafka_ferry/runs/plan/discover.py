@@ -36,6 +36,7 @@ from kafka_ferry.runs.plan.first_starts import start_epochs, topic_starts
 from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_sizes import with_sizes
 from kafka_ferry.runs.plan.remote_records import foreign_records, hidden_copies
+from kafka_ferry.runs.plan.split_transactions import split_transactions
 from kafka_ferry.runs.plan.tiered_storage import untiered_topics
 from kafka_ferry.runs.provenance.diverged_logs import find_diverged_logs
 from kafka_ferry.runs.provenance.heartbeats import heartbeat_topics
@@ -143,7 +144,13 @@ def _with_logs(
         state.target.topics,
         state.positions.known,
     )
-    logs = SourceLogs(bounds, diverged, held_back=read_open_transactions(flow, bounds))
+    # Where the partition waits for a person's decision, nothing is copied.
+    is_followed = (
+        flow.on_source_divergence == "continue" and flow.isolation_level == "read_committed"
+    )
+    split = split_transactions(flow.source, ledger, diverged) if is_followed else {}
+    held_back = read_open_transactions(flow, bounds)
+    logs = SourceLogs(bounds, diverged, split=split, held_back=held_back)
     unknown = (*state.unknown, *unsure)
     return replace(state, source=replace(state.source, logs=logs), unknown=unknown)
 

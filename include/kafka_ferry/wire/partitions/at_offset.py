@@ -24,6 +24,8 @@ _MARKER: Final = (0, Content(None, None).encode())
 # A marker has 78 bytes.
 _MARKER_BYTES: Final = 256
 _NO_MARKER: Final = -1
+# A transaction lasts minutes at most, and what lies before an unclean leader election is read once.
+_MOST_OPEN: Final = 100_000
 
 
 def batch_at(cluster: WireCluster, log: PartitionLog, offset: int) -> Batch | None:
@@ -78,6 +80,26 @@ def batch_and_fate_at(
         return batch, is_aborted
     # An open transaction may hide it.
     return batch_at(cluster, log, offset), False
+
+
+def open_at(cluster: WireCluster, log: PartitionLog, offset: int) -> dict[int, int]:
+    """The first offsets of transactions that have records before an offset and no marker, by producer.
+
+    Of one whose last record is more than 100,000 offsets before, nothing is known.
+
+    Raises:
+        CorruptBatch: on bytes that are not a valid batch.
+        FerryError: if the partition cannot be read.
+    """
+    begun: dict[int, int] = {}
+    end = min(offset, log.end)
+    for batch in stored_batches(cluster, log, max(log.start, end - _MOST_OPEN), end):
+        header = batch.header
+        if header.is_control:
+            begun.pop(header.producer_id, None)
+        elif header.is_transactional:
+            begun.setdefault(header.producer_id, header.base_offset)
+    return begun
 
 
 def has_copied(

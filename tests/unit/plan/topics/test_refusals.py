@@ -550,6 +550,19 @@ def test_records_deleted_before_a_first_copy_are_no_loss() -> None:
     assert (plan.remarks.refused, plan.remarks.notes) == ((), ())
 
 
+@pytest.mark.parametrize("value", values_of("on.source.divergence"))
+def test_a_transaction_that_a_truncation_has_cut_and_that_has_ended_otherwise_is_refused(
+    value: str,
+) -> None:
+    state = copied_before(diverged={SOURCE: 20}, split={SOURCE: 15})
+    plan = planned(state, a_flow(on_source_divergence=value))
+    (refusal,) = plan.remarks.refused
+    assert "truncated at 20, below the position 30, within a transaction that begins at 15" in str(
+        refusal
+    )
+    assert plan.ranges == ()
+
+
 def test_nothing_is_copied_where_an_open_transaction_begins_below_where_the_logs_part() -> None:
     """The marker that ended it was in the lost branch."""
     state = copied_before(diverged={SOURCE: 20}, bounds=(10, 15))

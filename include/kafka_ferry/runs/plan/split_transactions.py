@@ -1,0 +1,70 @@
+"""Transactions that a truncation of the source's log has cut in two, and that have ended otherwise since.
+
+A log that is truncated within a transaction, or right before its marker, shows it as open again. What ends it is the
+producer's next marker: of records below the place where the logs part, which were copied, or were left out as aborted,
+the source then says the opposite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kafka_ferry.batches import Reason
+from kafka_ferry.ledger.queries.copied_ranges import ranges_with
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.retry import retry
+from kafka_ferry.wire import connect
+from kafka_ferry.wire.partitions.at_offset import open_at
+from kafka_ferry.wire.partitions.partition_log import PartitionLog, led_logs
+from kafka_ferry.wire.partitions.scan import ended_batches
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Cluster
+    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.wire import WireCluster
+
+
+def split_transactions(
+    source: Cluster, ledger: LedgerTable, diverged: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """The first such transaction of each *source* partition, by the offset of its first record.
+
+    Args:
+        source: the source.
+        ledger: the flow's ledger, projected.
+        diverged: where the logs part from those that were copied; where that is unknown, nothing is asked.
+
+    Raises:
+        FerryError: if the source cannot be read.
+    """
+    known = {tp: at for tp, at in diverged.items() if at >= 0}
+    split: dict[TopicPartition, int] = {}
+    if not known:
+        return split
+    with connect(source) as cluster:
+        for tp, log in retry(partial(led_logs, cluster, list(known))).items():
+            for first in sorted(retry(partial(open_at, cluster, log, known[tp])).values()):
+                is_aborted = retry(partial(_is_aborted, cluster, log, first))
+                # Below one that is open still nothing is copied.
+                if is_aborted is not None and is_aborted is not _was_aborted(ledger, tp, first):
+                    split[tp] = first
+                    break
+    return split
+
+
+def _is_aborted(cluster: WireCluster, log: PartitionLog, first: int) -> bool | None:
+    """Whether the transaction of a record is aborted; None where it has not ended."""
+    batch, is_aborted = next(ended_batches(cluster, log, first), (None, False))
+    return is_aborted if batch and batch.header.base_offset <= first else None
+
+
+def _was_aborted(ledger: LedgerTable, source: TopicPartition, offset: int) -> bool:
+    """Whether a record was left out as aborted; a range that had both does not say so of what a rule left out."""
+    ordinary = [it.copied for it in ranges_with(ledger, source, offset) if it.window is None]
+    if not ordinary:
+        return False
+    newest = ordinary[-1]
+    is_copied = any(it.source <= offset < it.source + it.records for it in newest.segments)
+    return not is_copied and newest.reasons.get(Reason.ABORTED, 0) > 0

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_ferry.batches import MalformedBatch, each_record
 from kafka_ferry.batches.record_format.content import each_header, headers_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from kafka_ferry.batches import Batch
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerRange, RangeKey
+    from kafka_ferry.wire import WireCluster
 
 log = logging.getLogger(__name__)
 
@@ -49,11 +51,13 @@ def look_up_letters(flow: Flow, ranges: Iterable[LedgerRange]) -> dict[RangeKey,
     first = min(letter.target for letter in letters)
     end = max(letter.target + letter.records for letter in letters)
     try:
-        start, coordinates = _read(flow, first, end)
+        seen = _read(flow, first, end)
     except FerryError as error:
         log.warning("%s cannot be read: %s", flow.dead_letter_name, error)
         return {entry.key: find_letters(entry, 0, {}, str(error)) for entry in with_letters}
-    return {entry.key: find_letters(entry, start, coordinates) for entry in with_letters}
+    return {
+        entry.key: find_letters(entry, seen.log_start, seen.coordinates) for entry in with_letters
+    }
 
 
 def find_letters(
@@ -78,40 +82,52 @@ def find_letters(
     return DeadLetters(missing, deleted, unread)
 
 
-def _read(flow: Flow, first: int, end: int) -> tuple[int, dict[int, Coordinates]]:
-    """Where the dead letter topic starts, and its letters of ``[first, end)``, as its consumers see them.
+class _Seen(NamedTuple):
+    """What consumers see of the dead letter topic between two offsets.
+
+    Attributes:
+        log_start: where the topic starts.
+        coordinates: the letters' records, by the letters' offsets.
+        hidden_from: from where on an open transaction hides the rest; -1 where nothing is hidden.
+    """
+
+    log_start: int
+    coordinates: dict[int, Coordinates]
+    hidden_from: int
+
+
+def _read(flow: Flow, first: int, end: int) -> _Seen:
+    """What consumers see of ``[first, end)``, once no open transaction hides any of it.
 
     Raises:
-        FerryError: the topic cannot be read, or a transaction stays open that hides some of them.
+        FerryError: the topic cannot be read, or a transaction stays open.
     """
     partition = TopicPartition(flow.dead_letter_name, 0)
-    hidden_from = -1
     with connect(flow.target) as cluster:
-
-        def read() -> tuple[int, dict[int, Coordinates]]:
-            nonlocal hidden_from
-            known = partition_log(cluster, partition)
-            begin, stop = max(first, known.start), min(end, known.end)
-            ends, coordinates = [stop], dict[int, Coordinates]()
-            if begin < stop:
-                for batch, is_aborted in ended_batches(cluster, known, begin, on_end=ends.append):
-                    if batch.header.base_offset >= stop:
-                        break
-                    if not is_aborted:
-                        coordinates |= _letters(batch)
-            hidden_from = min(ends) if min(ends) < stop else -1
-            return known.start, coordinates
-
+        look = partial(retry, partial(_look, cluster, partition, first, end))
         with retry_for(_WAIT_S):
-            letters = retry(read)
-        if hidden_from >= 0 and wait_for_shown(cluster, {partition: end}):
-            letters = retry(read)
-        if hidden_from >= 0:
-            raise FerryError(
-                f"An open transaction hides what it has from offset {hidden_from} on.",
-                advice="One of this flow, the next run ends that copies more of the same partitions.",
-            )
-        return letters
+            seen = look()
+        if seen.hidden_from >= 0 and wait_for_shown(cluster, {partition: end}):
+            seen = look()
+    if seen.hidden_from >= 0:
+        raise FerryError(
+            f"An open transaction hides what it has from offset {seen.hidden_from} on.",
+            advice="One of this flow, the next run ends that copies more of the same partitions.",
+        )
+    return seen
+
+
+def _look(cluster: WireCluster, partition: TopicPartition, first: int, end: int) -> _Seen:
+    log = partition_log(cluster, partition)
+    start, stop = max(first, log.start), min(end, log.end)
+    ends, coordinates = [stop], dict[int, Coordinates]()
+    batches = ended_batches(cluster, log, start, on_end=ends.append) if start < stop else iter(())
+    for batch, is_aborted in batches:
+        if batch.header.base_offset >= stop:
+            break
+        if not is_aborted:
+            coordinates |= _letters(batch)
+    return _Seen(log.start, coordinates, min(ends) if min(ends) < stop else -1)
 
 
 def _letters(batch: Batch) -> Iterator[tuple[int, Coordinates]]:

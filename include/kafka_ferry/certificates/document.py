@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kafka_ferry.as_json import read_json
+from kafka_ferry.as_json import SMALL, FirstErrorOnly, read_json, why_wrong
 from kafka_ferry.certificates.merkle import merkle_root
 from kafka_ferry.certificates.signature import Signature, key_id, sign_message
 from kafka_ferry.errors import FerryError
@@ -34,7 +34,7 @@ class CertificateError(FerryError):
     exit_code = 7
 
 
-class _Model(BaseModel):
+class _Model(FirstErrorOnly, BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
 
@@ -144,13 +144,15 @@ class Certificate:
             CertificateError: if it is no header of a version that this release knows.
         """
         try:
+            fields = read_json(self.line)
+            needed = (name for name, it in Header.model_fields.items() if it.is_required())
+            lacks = next((name for name in needed if name not in fields), None)
+            if lacks and len(self.line) > SMALL:
+                raise ValueError(f"{lacks}: Field required")
             return Header.model_validate_json(self.line)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise CertificateError(
-                f"{self.at} is not a certificate: {where or 'its first line'}: {first['msg']}"
-            ) from None
+        except (TypeError, ValueError) as error:
+            why = why_wrong(error) if isinstance(error, ValidationError) else str(error)
+            raise CertificateError(f"{self.at} is not a certificate: {why}") from None
 
     @property
     def digest(self) -> str:

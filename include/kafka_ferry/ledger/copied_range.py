@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from kafka_ferry.as_json import FirstErrorOnly
 from kafka_ferry.batches import Segment
 from kafka_ferry.batches.epochs import EpochSpan
 from kafka_ferry.model.positions import ProducerState
@@ -15,7 +16,7 @@ Int32 = Annotated[int, Field(ge=0, lt=2**31)]
 Int64 = Annotated[int, Field(ge=0, lt=2**63)]
 
 
-class LedgerModel(BaseModel):
+class LedgerModel(FirstErrorOnly, BaseModel):
     """A part of a ledger record; what a later release has added to it is ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")

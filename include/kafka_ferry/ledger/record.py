@@ -20,8 +20,9 @@ from __future__ import annotations
 from typing import Annotated, Final, Literal
 
 import xxhash
-from pydantic import Field, TypeAdapter, ValidationError, field_validator
+from pydantic import Field, TypeAdapter, field_validator
 
+from kafka_ferry.as_json import read_checked, why_wrong
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger.copied_range import CopiedRange, Int32, Int64, LedgerModel
 from kafka_ferry.model.changes import AclChange, QuotaChange, UserChange
@@ -312,6 +313,10 @@ StepEntry = (
 """What a step of a run or a command appends, in a transaction of its own."""
 
 Entry = CopyingEntry | StepEntry
+_FOREIGN: Final = (
+    "Was it written by a newer release, or by another program? `ferry repair --ledger` shows what it hides, and sets "
+    "it aside."
+)
 _ENTRY: Final[TypeAdapter[Entry]] = TypeAdapter(Annotated[Entry, Field(discriminator="type")])
 
 
@@ -346,15 +351,11 @@ def decode(value: bytes, *, at: str) -> Entry:
         LedgerError: if it is not an entry of a version that this release knows.
     """
     try:
-        return _ENTRY.validate_json(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        key = ".".join(str(part) for part in first["loc"])
+        return read_checked(_ENTRY, value or b"")
+    except ValueError as error:
         raise LedgerError(
-            f"{at}: not a ledger record of version {VERSION}: {key}: {first['msg']}.",
-            advice="Was it written by a newer release, or by another program? `ferry repair --ledger` shows what it "
-            "hides, and sets it aside.",
-        ) from error
+            f"{at}: not a ledger record of version {VERSION}: {why_wrong(error)}.", advice=_FOREIGN
+        ) from None
 
 
 def content_digest(value: bytes | None) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
+from kafka_ferry.as_json import reader_of
 from kafka_ferry.model.rights import Right
 
 _GROUPS: Final = "ferry."
@@ -70,7 +71,7 @@ class PositionMetadata:
             return None
 
 
-_METADATA: Final = TypeAdapter(PositionMetadata)
+_METADATA: Final = reader_of(PositionMetadata)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from pydantic import TypeAdapter
-
-from kafka_ferry.as_json import read_json
+from kafka_ferry.as_json import read_json, reader_of
 from kafka_ferry.model.ranges import IdPart
 
 if TYPE_CHECKING:
@@ -105,7 +103,7 @@ def stored_schemas(state: StateFolder) -> FlowSchemas:
             raise ValueError(f"version {stored['version']}")
         # An id that is a text would be a part of the address that a registry is asked at.
         kept = {"schemas": stored["schemas"], "remote_topics": stored["topics"]}
-        return TypeAdapter(FlowSchemas).validate_python(kept)
+        return reader_of(FlowSchemas).validate_python(kept)
     except (ValueError, KeyError, TypeError) as error:
         log.warning("The stored ids of schemas cannot be read and are asked for again: %s", error)
         return FlowSchemas()

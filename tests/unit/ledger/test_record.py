@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from kafka_ferry.ledger import CopiedRange, decode, encode, ledger_topic
 from kafka_ferry.ledger.record import Entry, LedgerError
@@ -265,6 +266,15 @@ def test_what_is_no_entry_says_where_it_is_and_what_is_wrong(value: bytes, names
     assert names in caught.value.message
     assert "newer release" in caught.value.advice
     assert not caught.value.transient
+
+
+def test_of_ranges_that_are_none_only_the_first_is_told() -> None:
+    """All of a record of 900 KB would take gigabytes."""
+    value = b'{"type": "transaction", "ranges": [' + b",".join([b"{}"] * 1000) + b"]}"
+    with pytest.raises(LedgerError, match=r"transaction\.flow: Field required") as caught:
+        decode(value, at=WHERE)
+    assert isinstance(caught.value.__context__, ValidationError)
+    assert caught.value.__context__.error_count() < 30
 
 
 def test_a_record_without_a_value_is_no_entry() -> None:

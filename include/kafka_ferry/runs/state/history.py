@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from pydantic import TypeAdapter, ValidationError
-
+from kafka_ferry.as_json import read_checked, reader_of
 from kafka_ferry.report.summary import RunSummary
 from kafka_ferry.state import StateFolder
 
 HISTORY: Final = "history.jsonl"
 KEPT: Final = 2_000
 """Lines that are kept: twelve weeks of an hourly flow."""
-_LINE: Final = TypeAdapter(RunSummary)
+_LINE: Final = reader_of(RunSummary)
 
 
 def remember(runs: StateFolder, summary: RunSummary) -> None:
@@ -42,7 +41,7 @@ def parse_history(stored: bytes) -> list[RunSummary]:
     summaries = []
     for line in stored.splitlines()[-KEPT:]:
         try:
-            summaries.append(_LINE.validate_json(line))
-        except ValidationError:
+            summaries.append(read_checked(_LINE, line))
+        except ValueError:
             continue
     return summaries

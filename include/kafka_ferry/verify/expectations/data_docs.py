@@ -24,8 +24,7 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
-from pydantic import TypeAdapter, ValidationError
-
+from kafka_ferry.as_json import read_checked, reader_of
 from kafka_ferry.errors import FerryError
 from kafka_ferry.printable import one_line
 from kafka_ferry.state import StateFolder, folder_name
@@ -61,7 +60,7 @@ class Publication:
     heartbeats: int = 0
 
 
-_PUBLICATION: Final = TypeAdapter(Publication)
+_PUBLICATION: Final = reader_of(Publication)
 
 
 def publish(pages: Path, docs: Path, publication: Publication) -> Path:
@@ -188,8 +187,8 @@ def _index_rows(files: StateFolder) -> Iterator[str]:
     for name in reversed(_folders(files)):
         folder = files.folder(f"runs/{name}")
         try:
-            run = _PUBLICATION.validate_json(folder.read("run.json") or b"")
-        except (FerryError, OSError, ValidationError) as error:
+            run = read_checked(_PUBLICATION, folder.read("run.json") or b"")
+        except (FerryError, OSError, ValueError) as error:
             log.warning("%s is not listed in the Data Docs: %s", folder.location, error)
             continue
         links = " ".join(

@@ -19,6 +19,7 @@ from kafka_ferry_airflow.project import CLUSTERS, Project
 
 _Stamp = tuple[int, int]
 _GONE: Final = (0, 0)
+_MOST_NAMED: Final = 3
 
 
 @dataclass(frozen=True)
@@ -146,12 +147,16 @@ def _twins(flows: Sequence[Flow]) -> Iterator[ConfigError]:
 
     None of them is run: a copy of a file may lack its approval, or have other topics.
     """
+    if len(flows) < 2:
+        return
+    # Each names some of the others: with all of them, a thousand links to a file would come to gigabytes of text.
+    some, more = flows[: _MOST_NAMED + 1], len(flows) - 1 - _MOST_NAMED
+    and_more = f" and {more:,} other files" if more > 0 else ""
     for flow in flows:
-        others = [str(it.file) for it in flows if it is not flow]
-        if others:
-            yield ConfigError(
-                str(flow.file),
-                flow.name,
-                f"is in {', '.join(others)} too, and runs from none of them",
-                advice="Delete the file that is not to be, or move it to another folder.",
-            )
+        others = [str(it.file) for it in some if it is not flow][:_MOST_NAMED]
+        yield ConfigError(
+            str(flow.file),
+            flow.name,
+            f"is in {', '.join(others)}{and_more} too, and runs from none of them",
+            advice="Delete the file that is not to be, or move it to another folder.",
+        )

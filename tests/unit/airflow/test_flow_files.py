@@ -118,6 +118,19 @@ def test_a_flow_in_two_files_runs_from_none_of_them(files: FlowFiles, tmp_path: 
     assert files.read().flows["east_to_hub"].topics == ("a",)
 
 
+def test_a_flow_in_many_files_names_some_of_them(files: FlowFiles, tmp_path: Path) -> None:
+    """All of them would name each other: a thousand links to a file come to gigabytes."""
+    first = write(tmp_path, "a0.yaml", "east")
+    for number in range(1, 10):
+        (tmp_path / f"a{number}.yaml").symlink_to(first)
+    found = files.read()
+    assert not found.flows
+    texts = [str(it) for it in found.problems]
+    some = ", ".join(str(tmp_path / f"a{number}.yaml") for number in range(3))
+    assert len(texts) == 10
+    assert f": is in {some} and 6 other files too, and runs from none of them" in texts[-1]
+
+
 @pytest.mark.usefixtures("files")
 def test_a_flow_that_gives_no_dag_is_a_problem_of_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

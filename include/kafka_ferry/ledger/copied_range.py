@@ -117,4 +117,29 @@ class CopiedRange(LedgerModel):
     def _are_offsets(cls, runs: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
         if not all(0 <= number < 2**63 for run in runs for number in run):
             raise ValueError("a number that is not an offset")
+        # Of segments, the last one has the numbers of records: what follows them is an offset too.
+        if any(first + run[2] >= 2**63 for run in runs if len(run) > 2 for first in run[:2]):
+            raise ValueError("an end that is not an offset")
         return runs
+
+    @field_validator("epochs")
+    @classmethod
+    def _are_epochs(cls, epochs: tuple[EpochSpan, ...]) -> tuple[EpochSpan, ...]:
+        if not all(
+            0 <= it.start < 2**63 and 0 <= it.end < 2**63 and -1 <= it.epoch < 2**31
+            for it in epochs
+        ):
+            raise ValueError("a number that is not an epoch or an offset")
+        return epochs
+
+    @field_validator("producer")
+    @classmethod
+    def _is_producer(cls, producer: ProducerState | None) -> ProducerState | None:
+        if producer and not (
+            -1 <= producer.producer_id < 2**63
+            and -1 <= producer.epoch < 2**31
+            and -1 <= producer.sequence < 2**31
+            and -1 <= producer.unfilled_to < 2**63
+        ):
+            raise ValueError("a number that is not a producer's")
+        return producer

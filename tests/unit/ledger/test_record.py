@@ -1,4 +1,5 @@
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from pydantic import ValidationError
 from kafka_ferry.ledger import CopiedRange, decode, encode, ledger_topic
 from kafka_ferry.ledger.record import Entry, LedgerError
 from kafka_ferry.model.changes import Acl, AclChange, QuotaChange, UserChange
+from kafka_ferry.model.positions import ProducerState
 
 from .entries import (
     FLOW,
@@ -249,6 +251,10 @@ def of_range(**changes: Any) -> bytes:
         (of_range(records="many"), "transaction.ranges.0.records"),
         (of_range(reasons={"aborted": None}), "transaction.ranges.0.reasons.aborted"),
         (of_range(segments=[[1, 2]]), "transaction.ranges.0.segments.0"),
+        (of_range(segments=[[10, 2**63 - 1, 5]]), "transaction.ranges.0.segments: "),
+        (of_range(letters=[[10, 2**63 - 5, 5]]), "transaction.ranges.0.letters: "),
+        (of_range(epochs=[[0, 2**63, 1]]), "transaction.ranges.0.epochs: "),
+        (of_range(producer=asdict(ProducerState(1, 1, 2**31))), "transaction.ranges.0.producer: "),
         (b"", "EOF"),
         (b"null", "object"),
         (b"[]", "object"),

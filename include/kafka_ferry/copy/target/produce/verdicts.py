@@ -29,6 +29,8 @@ from kafka_ferry.wire.error_codes import (
 
 # A planned topic that brokers do not know for so long is gone.
 _UNKNOWN_S: Final = 4.0
+# Far beyond any log's end.
+_LAST_OFFSET: Final = 2**62
 # Beside it DUPLICATE_SEQUENCE_NUMBER, INVALID_TXN_STATE, INVALID_PRODUCER_ID_MAPPING, UNKNOWN_PRODUCER_ID,
 # TRANSACTION_ABORTABLE: the transaction is void.
 _VOID: Final = frozenset({OUT_OF_ORDER_SEQUENCE_NUMBER, 46, 48, 49, 59, 120})
@@ -123,6 +125,12 @@ class Verdicts:
         what = str(out.range or "the ledger")
         if answer.code == NONE and after_refused:
             self.make_void(f"{refused} A later batch was accepted.", excludes=True)
+        elif answer.code == NONE and answer.base_offset > _LAST_OFFSET:
+            # Its end might be no number of Kafka's, and no table has room for it.
+            at = f"{answer.base_offset:,}"
+            self.make_void(
+                f"Writing {what}: the target says that it is at offset {at}, which no log has."
+            )
         elif answer.code == NONE:
             if not queue.note_stored(out, answer.base_offset):
                 # What it has stored of this transaction may be gone, and would be committed without it.

@@ -88,6 +88,13 @@ def test_a_batch_stored_before_the_one_before_it_voids_the_transaction(
     assert not is_void or "its log has lost records" in str(verdicts.void)
 
 
+def test_an_offset_that_no_log_has_voids_the_transaction() -> None:
+    """In the ledger, its end would be no number that a table has room for."""
+    verdicts = Verdicts(None)
+    judge(verdicts, Answer(0, 2**63 - 1, "", ()))
+    assert "which no log has" in str(verdicts.void)
+
+
 def test_a_refused_batch_stops_its_range_before_it_and_leaves_the_transaction() -> None:
     verdicts = Verdicts(None)
     judge(verdicts, refused(TOO_LARGE), a_converted_batch(start=40))

@@ -17,8 +17,8 @@ _CONTAINERS: Final = frozenset({"dict", "frozenset", "list", "set", "tuple"})
 # About what a parsed object, list or member takes in memory. An object with one member has 8 bytes as text.
 _WEIGHTS: Final = {"{": 550, "[": 350, ",": 45}
 _ALWAYS_ALLOWED: Final = 128 * 1024 * 1024
-# What a run writes has some seven, or 27 where it is a list of offsets.
-_MOST_A_BYTE: Final = 16
+# What a run writes has some seven, or 22 where it is a list of small numbers.
+_MOST_A_BYTE: Final = 24
 SMALL: Final = 1024 * 1024
 """Up to this length, a text may lack many fields: for each, pydantic makes objects of all that is to have it."""
 _HEAVY: Final = "it has too many values for its length"

@@ -21,6 +21,7 @@ Shown = dict[TopicPartition, list[tuple[int, bytes | None]]]
 """By partition, offsets and values."""
 
 _KEYS: Final = 12
+_GOES_ON: Final = 0.7
 _ELECTIONS: Final = 0.1
 # So many records an application reads that stays behind.
 _FEW: Final = 3
@@ -38,6 +39,8 @@ class Workload:
         order: by value, its partition, the how manieth it is, and its offset on the source.
         aborted: values of aborted transactions.
         replaced: when a partition of the source last lost its log's end to another branch.
+        cut_above: partitions of the source that have lost their ends above what was copied, or perhaps was read then.
+        ended_again: values of transactions whose marker was lost, and when they have ended once more.
         returned: partitions of the source of which a lost branch came back: the target may hold it twice.
         read: values that the application has read on the source.
         read_at: when it has last read of a partition.
@@ -56,6 +59,8 @@ class Workload:
     order: dict[bytes, tuple[TopicPartition, int, int]] = field(default_factory=dict)
     aborted: set[bytes] = field(default_factory=set)
     replaced: dict[TopicPartition, float] = field(default_factory=dict)
+    cut_above: set[TopicPartition] = field(default_factory=set)
+    ended_again: dict[bytes, float] = field(default_factory=dict)
     returned: set[TopicPartition] = field(default_factory=set)
     read: set[bytes] = field(default_factory=set)
     read_at: dict[TopicPartition, float] = field(default_factory=dict)
@@ -227,10 +232,13 @@ class Workload:
             self._open[tp, producer] |= written
             return
         commit = self.random.random() < 0.6
-        self._open[tp, producer] = written
+        again = self._open.get((tp, producer), set[bytes]())
+        self._open[tp, producer] = written | again
 
         def end() -> None:
             values = self._open.pop((tp, producer))
+            self.ended_again |= dict.fromkeys(again, self.world.now)
+            self.aborted -= values
             if not commit:
                 self.aborted |= values
             if (now := self.source.log(tp)) and producer in now.producers:
@@ -252,8 +260,14 @@ class Workload:
         key = tp, self.source.topic_id(tp.topic), self.random.randrange(self.case.producers)
         producer = self._producers.setdefault(key, self.source.new_producer())
         is_open = log.producers[producer].open_from >= 0 if producer in log.producers else False
+        is_cut = is_open and (tp, producer) not in self._open and tp not in self.cut_above
+        if is_cut and self.random.random() < _GOES_ON:
+            # The log's end is lost, with its transaction's marker: the next one ends that too, its own way. Cut
+            # behind all that was copied, it is not noticed.
+            self._open[tp, producer] = {value or b"" for value in log.open_records(producer)}
+            return producer, False
         if is_open != ((tp, producer) in self._open):
-            # The log's end is lost, with its transaction's begin or its marker.
+            # With the marker, or the transaction's begin.
             producer = self._producers[key] = self.source.new_producer()
             is_open = False
         return producer, is_open

@@ -72,7 +72,7 @@ def test_only_the_first_wrong_member_is_an_error(text: str) -> None:
     assert in_model.value.error_count() == 1
 
 
-@pytest.mark.parametrize("members", ['{"a":1}', "[0]", "0"])
+@pytest.mark.parametrize("members", ['{"a":1}', "[0]", "{}"])
 def test_a_text_whose_values_would_take_far_more_memory_than_its_length_is_refused(
     members: str,
 ) -> None:

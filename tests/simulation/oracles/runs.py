@@ -117,6 +117,13 @@ class Oracles(Workload):
                 return f"{source} has no position"
         return ""
 
+    def reached(self, source: TopicPartition) -> int:
+        """The flow's position in a partition of the source, 0 without one."""
+        position = self._positions().get(
+            TopicPartition(f"{self.prefix}{source.topic}", source.partition)
+        )
+        return position.offset if position else 0
+
     def missing(self, source: TopicPartition, since: int) -> set[bytes | None]:
         """The values from an offset on that the flow has copied, by its position, and that the target lacks."""
         target = TopicPartition(f"{self.prefix}{source.topic}", source.partition)
@@ -169,7 +176,7 @@ class Oracles(Workload):
             again = {*written} & {value for _, value in log.shown()}
             if again and own[tp] not in self.returned | self.doubled and not self._is_unseen:
                 self.blame("f", f"a transaction commits {min(map(repr, again))} to {tp} again")
-            if wrong := {*written} & self.aborted:
+            if wrong := {*written} & self._aborted_in(own[tp]):
                 self.blame(
                     "f", f"a transaction commits {min(map(repr, wrong))} to {tp}, which was aborted"
                 )
@@ -184,6 +191,14 @@ class Oracles(Workload):
                     self.blame(
                         "f", f"a transaction commits records to {tp}, which is another topic by now"
                     )
+
+    def _aborted_in(self, source: TopicPartition) -> set[bytes]:
+        """What is aborted in a partition of the source; nothing that became so once the run had begun."""
+        log = self.source.log(source)
+        if self.replaced.get(source, -1.0) >= self.began or log is None:
+            return set()
+        later = {value for value, at in self.ended_again.items() if at >= self.began}
+        return self.aborted - later - {value or b"" for _, value in log.shown()}
 
     def check_deletion(self, name: str) -> None:
         """Whether a topic that the flow deletes by itself is gone from the source, and holds its copies alone."""
@@ -224,7 +239,9 @@ class Oracles(Workload):
                     # run compares them with the source's, and stops.
                     end = positions[target].offset if target in positions else 0
                     known = [value for offset, value in shown if offset < end]
-                self._check_order(name, source, target, known)
+                # What an ordinary run has copied before, the next ordinary one looks at.
+                aborted = set() if window else self._aborted_in(source)
+                self._check_order(name, source, target, known, aborted)
             if self.case.options.get("offsets") == {source.topic: "preserved"}:
                 self._check_offsets(name, target, shown)
             log, position = self.source.log(source), positions.get(target)
@@ -252,7 +269,9 @@ class Oracles(Workload):
             if self.harmed_at >= 0:
                 # What the target's own clients have written there is not the flow's to prove.
                 must = [it for it in must if self.is_of_source(it)]
-            gone = self.removed | self.left_out
+            # Of a transaction that has ended once more since, the next run has to see it.
+            later = {value for value, at in self.ended_again.items() if at >= began}
+            gone = self.removed | self.left_out | later
             missing = [it for it in must if it not in there_now and it not in gone]
             if self.harmed_at >= began and not self.was_injected("cut internal"):
                 # What an earlier run has proved and is lost during this one is for the next one to see.
@@ -351,7 +370,12 @@ class Oracles(Workload):
                 return
 
     def _check_order(
-        self, name: str, source: TopicPartition, target: TopicPartition, have: list[bytes | None]
+        self,
+        name: str,
+        source: TopicPartition,
+        target: TopicPartition,
+        have: list[bytes | None],
+        aborted: set[bytes],
     ) -> None:
         last = 0
         is_excused = source in self.returned | self.doubled
@@ -374,7 +398,7 @@ class Oracles(Workload):
                     "a", f"{name} is verified, and {target} has {value!r}, unlike the source"
                 )
                 return
-            if value in self.aborted:
+            if value in aborted:
                 self.blame(
                     "a", f"{name} is verified, and {target} has {value!r}, which was aborted"
                 )

@@ -97,20 +97,10 @@ def recount_ranges(
         first_at = min(times, default=0)
         known = {entry.ledger_offset for entry in ranges}
         recounts = with_others(flow, claims, recounts, topics, first_at, recount, known)
-    accepted = accepted_ranges(ledger)
-    # A person has looked at what is missing there and left it so.
-    left = accepted_cuts(ledger, boundaries)
-    cut = {
-        tp
-        for tp in _cut_logs(recounts, claims, boundaries) - left
-        # A cleaner may have taken it, but neither put anything else there, nor a log's end before it.
-        if not topics[tp.topic].is_compacted or recounts[tp].ranges[0].uncleaned
-    }
-    cut |= _replaced_ends(flow, ledger, by_target, boundaries, recounts) - left
-    cut |= _cut_since_takeover(flow, boundaries, {tp: recounts[tp] for tp in by_target})
+    cut = _cut_partitions(flow, ledger, topics, by_target, claims, recounts, boundaries)
     recounts = {tp: _within_boundary(result, claims[tp]) for tp, result in recounts.items()}
     own = _own_strangers(flow, ledger, ranges, recounts.values())
-    compacted = ledger.applied().compacted_until
+    accepted, compacted = accepted_ranges(ledger), ledger.applied().compacted_until
     rows = _range_rows(by_target, recounts, topics, compacted, accepted, boundaries, cut, own)
     unread = [range_row(it, None, unread=str(refused[it.target.topic])) for it in hidden]
     return Recounted(
@@ -180,6 +170,30 @@ def _claims(
         ]
         claims.setdefault(tp, []).extend(without_overwritten(of_ranges))
     return claims
+
+
+def _cut_partitions(
+    flow: Flow,
+    ledger: LedgerTable,
+    topics: Mapping[str, Topic],
+    by_target: Mapping[TopicPartition, Sequence[LedgerRange]],
+    claims: Claims,
+    recounts: Mapping[TopicPartition, PartitionRecount],
+    boundaries: Boundaries,
+) -> set[TopicPartition]:
+    """The partitions that lack the last record before the ranges, or have another one in its place."""
+    cut = {
+        tp
+        for tp in _cut_logs(recounts, claims, boundaries)
+        # A cleaner may have taken it, but neither put anything else there, nor a log's end before it.
+        if not topics[tp.topic].is_compacted or recounts[tp].ranges[0].uncleaned
+    }
+    cut |= _replaced_ends(flow, ledger, by_target, boundaries, recounts)
+    # A person has looked at what is missing there and left it so.
+    cut -= accepted_cuts(ledger, boundaries)
+    return cut | _cut_since_takeover(
+        flow, boundaries, {tp: recounts[tp] for tp in recounts.keys() & by_target}
+    )
 
 
 def _cut_logs(

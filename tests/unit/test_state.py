@@ -296,7 +296,7 @@ def test_a_name_does_not_lead_out_of_the_folder(watched: StateFolder, secret: Pa
 
 
 def test_the_folder_may_be_a_link_itself(tmp_path: Path, secret: Path) -> None:
-    """A flow's file names it, and whoever writes that file may write anywhere."""
+    """A flow's file names it, and its author could write anywhere."""
     (tmp_path / "named").symlink_to(secret)
     assert StateFolder(str(tmp_path / "named")).read("page.html") == b"fernet key"
 

@@ -89,7 +89,7 @@ class PlanApprovalOperator(ApprovalOperator):
         try:
             return super().execute(context)
         except TaskAwaitingInput as waiting:
-            # Whoever may edit XComs could let the person's answer count for another plan; these nobody can edit.
+            # A user who edits XComs could let the person's answer count for another plan; these no user can edit.
             waiting.kwargs = {"shown": plan.digest}
             raise
 

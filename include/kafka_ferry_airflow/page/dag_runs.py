@@ -250,7 +250,7 @@ def _runs() -> Any:
         DagRun.start_date,
         DagRun.end_date,
         DagRun.run_after,
-        # Not all of it: whoever may trigger a run chooses how large it is.
+        # Not all of it: a user who triggers a run chooses how large it is.
         DagRun.conf["dry_run"].as_string().label("dry_run"),
     )
 

@@ -148,7 +148,7 @@ def test_a_checkpoint_with_an_empty_file_is_begun_again(
 def test_a_checkpoint_with_a_link_is_given_to_no_query(
     checkpoint: QueryCheckpoint, tmp_path: Path, link: str
 ) -> None:
-    """Spark follows links: whoever writes in the state folder could have it write, and read, elsewhere."""
+    """Spark follows links: a user of the state folder could have it write, and read, elsewhere."""
     checkpoint.add(a_start(1, ORDERS))
     (tmp_path / "elsewhere").mkdir()
     place = tmp_path / "checkpoint" / link

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class _Again(FerryError):
-    """Another writer has taken over meanwhile, or nobody knows what became of the request."""
+    """Another writer has taken over meanwhile, or what became of the request is unknown."""
 
     transient = True
 

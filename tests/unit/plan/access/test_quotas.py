@@ -91,7 +91,7 @@ def test_a_quota_is_set_unless_another_client_set_it(
     expected = (QuotaChange(ANNA, RATE, source, before=target),) if changed else ()
     assert plan.access.quota_changes == expected
     assert len(plan.remarks.notes) == (becomes == "drift")
-    # Neither the source's nor as the flow has set it: whoever sets the same value later has set it.
+    # Neither the source's nor as the flow has set it: a client that sets the same value later has set it.
     ended = source is None and bool(ours) and target not in ours
     assert plan.access.ended_quotas == ((QuotaEnd(ANNA, RATE),) if ended else ())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -38,6 +39,7 @@ from tests.support.records.builders import (
     Record,
     add_partitions,
     create_topic,
+    delete_before,
     delete_topic,
     produce,
     read_all,
@@ -218,6 +220,11 @@ def test_a_transaction_that_a_cut_of_the_source_has_opened_again_and_that_ends_o
     own.produce(topic, keyed("second", 5), abort=is_aborted, **ways)
     own.produce(topic, keyed("lost", 2))
     prove(flow)
+    first = 3
+    if not is_aborted:
+        # The log may begin within its batch.
+        first = 5
+        delete_before(own.primary, topic, first)
     with broker_down(own.primary, orderly=True):
         # Its records stay, and its marker is lost.
         cut_log(own.primary, topic, 8)
@@ -226,9 +233,31 @@ def test_a_transaction_that_a_cut_of_the_source_has_opened_again_and_that_ends_o
     own.produce(topic, keyed("third", 5), abort=not is_aborted, **ways)
 
     (refused,) = plan_now(flow, "run-3").remarks.refused
-    assert "truncated at 8, below the position 11, within a transaction that begins at 3" in str(
-        refused
-    )
+    where_cut = "truncated at 8, below the position 11, within a transaction that begins at"
+    assert f"{where_cut} {first}. It has ended otherwise since" in str(refused)
+
+
+@pytest.mark.parametrize("is_aborted", [True, False])
+@pytest.mark.short("False")
+def test_a_transaction_that_was_copied_in_part_and_has_ended_otherwise_since_is_not_proved(
+    is_aborted: bool, own: Pair
+) -> None:
+    """The position is before the place where the source's log was cut: only the transaction tells."""
+    topic, producer = own.topic("within", keyed("first", 3)), own.unique("producer")
+    flow = new_flow(own, topic)
+    ways = {"transactional_id": producer}
+    own.produce(topic, keyed("second", 5), abort=is_aborted, **ways)
+    plan = plan_now(flow)
+    stopped = tuple(replace(it, end=5) for it in plan.ranges)
+    assert failures(copy_planned(flow, replace(plan, ranges=stopped))) == []
+    with broker_down(own.primary, orderly=True):
+        # Its records stay, and its marker is lost.
+        cut_log(own.primary, topic, 8)
+    own.produce(topic, keyed("third", 5), abort=not is_aborted, **ways)
+
+    assert failures(copy_now(flow, "run-2")) == []
+    with pytest.raises(VerificationFailed, match="lost or replaced 11 offsets before 14"):
+        verified(flow, "run-2")
 
 
 @pytest.mark.long

@@ -16,14 +16,12 @@ from kafka_ferry.ledger.queries.copied_ranges import ranges_with
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import connect
-from kafka_ferry.wire.partitions.at_offset import open_at
-from kafka_ferry.wire.partitions.partition_log import PartitionLog, led_logs
-from kafka_ferry.wire.partitions.scan import ended_batches
+from kafka_ferry.wire.partitions.at_offset import is_aborted_at, open_at
+from kafka_ferry.wire.partitions.partition_log import led_logs
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster
     from kafka_ferry.ledger import LedgerTable
-    from kafka_ferry.wire import WireCluster
 
 
 def split_transactions(
@@ -46,18 +44,12 @@ def split_transactions(
     with connect(source) as cluster:
         for tp, log in retry(partial(led_logs, cluster, list(known))).items():
             for first in sorted(retry(partial(open_at, cluster, log, known[tp])).values()):
-                is_aborted = retry(partial(_is_aborted, cluster, log, first))
+                is_aborted = retry(partial(is_aborted_at, cluster, log, first))
                 # Below one that is open still nothing is copied.
                 if is_aborted is not None and is_aborted is not _was_aborted(ledger, tp, first):
                     split[tp] = first
                     break
     return split
-
-
-def _is_aborted(cluster: WireCluster, log: PartitionLog, first: int) -> bool | None:
-    """Whether the transaction of a record is aborted; None where it has not ended."""
-    batch, is_aborted = next(ended_batches(cluster, log, first), (None, False))
-    return is_aborted if batch and batch.header.base_offset <= first else None
 
 
 def _was_aborted(ledger: LedgerTable, source: TopicPartition, offset: int) -> bool:

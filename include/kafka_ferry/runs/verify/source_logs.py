@@ -1,31 +1,51 @@
-"""Whether the source's logs are still those that were copied, now that the word is to be said."""
+"""Whether the source's logs are still those that were copied, now that the word is to be said.
+
+A partition may stop within a transaction: its first records are copied, or left out as aborted, and the next run goes
+on after them. If the source's log is truncated before the marker meanwhile, the position is not below the place where
+the logs part; and the producer's next marker may say the opposite. Such a transaction has records before a place where
+a leader epoch begins, and ends after it.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kafka_ferry.batches import Reason
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.wire import connect
+from kafka_ferry.wire.partitions.at_offset import is_aborted_at, open_at
 from kafka_ferry.wire.partitions.epochs import epoch_ends
+from kafka_ferry.wire.partitions.partition_log import led_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from kafka_ferry.config import Flow
+    from kafka_ferry.ledger import CopiedRange, LedgerRange
     from kafka_ferry.model import Position
     from kafka_ferry.verify import PartitionRow
+    from kafka_ferry.wire import WireCluster
+    from kafka_ferry.wire.partitions.partition_log import PartitionLog
 
 log = logging.getLogger(__name__)
 
 _WAIT_S: Final = 5.0
+_OF_TRANSACTIONS: Final = (Reason.ABORTED, Reason.CONTROL)
+# Of a range with others, such as a rule's, it is not known why a record has no copy.
+_BY_THE_SOURCE: Final = frozenset({*_OF_TRANSACTIONS, Reason.COMPACTED, Reason.LOST})
 
 
 def add_replaced(
-    flow: Flow, rows: Sequence[PartitionRow], positions: Mapping[TopicPartition, Position]
+    flow: Flow,
+    rows: Sequence[PartitionRow],
+    positions: Mapping[TopicPartition, Position],
+    ranges: Iterable[LedgerRange] = (),
 ) -> list[PartitionRow]:
     """The rows, with what the source has lost or replaced before their positions, by its leader epochs (KIP-320).
 
@@ -35,6 +55,7 @@ def add_replaced(
         flow: the flow.
         rows: the partitions that are verified.
         positions: the flow's, by *target* partition.
+        ranges: what is to be proved of them.
     """
     at = {
         row: epoch_position for row in rows if (epoch_position := _epoch_position(row, positions))
@@ -54,6 +75,13 @@ def add_replaced(
         if (epoch_end := ends.get(row.source))
         and (epoch_end.epoch != position.leader_epoch or epoch_end.end < position.offset)
     }
+    by_source = {row.source: position for row, position in at.items()}
+    if flow.isolation_level == "read_committed":
+        reopened = _reopened_transactions(flow, by_source, ranges)
+        for row, position in at.items():
+            if row.source in reopened:
+                since_reopened = position.offset - reopened[row.source]
+                replaced[row] = max(since_reopened, replaced.get(row, 0))
     return [replace(row, replaced=replaced.get(row, 0)) for row in rows]
 
 
@@ -64,3 +92,95 @@ def _epoch_position(
     position = positions.get(row.target)
     is_known = position and position.offset == row.position and position.leader_epoch >= 0
     return position if is_known else None
+
+
+def _reopened_transactions(
+    flow: Flow, positions: Mapping[TopicPartition, Position], ranges: Iterable[LedgerRange]
+) -> dict[TopicPartition, int]:
+    """The first record of a transaction that has ended otherwise since, of each *source* partition that has one.
+
+    Args:
+        flow: the flow.
+        positions: where copying stands, by *source* partition, each with a leader epoch.
+        ranges: what is to be proved. What was proved before ends where no transaction is open.
+    """
+    copied = _with_transactions(positions, ranges)
+    reopened: dict[TopicPartition, int] = {}
+    if not copied:
+        return reopened
+    starts = {tp: min(it.start for it in some) for tp, some in copied.items()}
+    try:
+        with retry_for(_WAIT_S), connect(flow.source) as cluster:
+            places = _epoch_starts(cluster, positions, starts)
+            logs = retry(partial(led_logs, cluster, list(places))) if places else {}
+            for tp, source_log in logs.items():
+                firsts = _otherwise(cluster, source_log, places[tp], copied[tp])
+                if (first := min(firsts, default=None)) is not None:
+                    reopened[tp] = first
+    except FerryError as error:
+        log.warning("Whether transactions have ended otherwise was not looked up: %s", error)
+    return reopened
+
+
+def _otherwise(
+    cluster: WireCluster,
+    source_log: PartitionLog,
+    places: Iterable[int],
+    copied: Sequence[CopiedRange],
+) -> Iterator[int]:
+    """The first records of the transactions that span one of ``places``, and are not ended as they were copied."""
+    start = min(it.start for it in copied)
+    for place in places:
+        for first in retry(partial(open_at, cluster, source_log, place, start)).values():
+            was_aborted = _was_aborted(copied, first)
+            if was_aborted is not None:
+                is_aborted = retry(partial(is_aborted_at, cluster, source_log, first))
+                if is_aborted is not None and is_aborted is not was_aborted:
+                    yield first
+
+
+def _with_transactions(
+    positions: Mapping[TopicPartition, Position], ranges: Iterable[LedgerRange]
+) -> dict[TopicPartition, Sequence[CopiedRange]]:
+    """The ranges of each partition that has a transaction's end or an aborted record, the newest last."""
+    of_partition: dict[TopicPartition, list[CopiedRange]] = defaultdict(list)
+    for entry in sorted(ranges, key=lambda it: it.ledger_offset):
+        copied = entry.copied
+        tp = TopicPartition(copied.topic, copied.partition)
+        position = positions.get(tp)
+        of_position = position and (position.topic_id, position.remote_topic_id)
+        if entry.window is None and of_position == (copied.topic_id, copied.remote_topic_id):
+            of_partition[tp].append(copied)
+    return {
+        tp: some
+        for tp, some in of_partition.items()
+        if any(it.reasons.get(reason) for it in some for reason in _OF_TRANSACTIONS)
+    }
+
+
+def _epoch_starts(
+    cluster: WireCluster,
+    positions: Mapping[TopicPartition, Position],
+    starts: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, list[int]]:
+    """Where leader epochs begin in the source's logs, from ``starts`` up to the positions."""
+    places: dict[TopicPartition, list[int]] = defaultdict(list)
+    older = {tp: positions[tp].leader_epoch - 1 for tp in starts}
+    while older := {tp: epoch for tp, epoch in older.items() if epoch >= 0}:
+        ends = retry(partial(epoch_ends, cluster, older))
+        within = {tp: it for tp, it in ends.items() if it.epoch >= 0 and it.end >= starts[tp]}
+        for tp, epoch_end in within.items():
+            places[tp].append(epoch_end.end)
+        older = {tp: it.epoch - 1 for tp, it in within.items()}
+    return places
+
+
+def _was_aborted(ranges: Sequence[CopiedRange], offset: int) -> bool | None:
+    """Whether a record was left out as aborted; None where the ranges do not tell."""
+    newest = next((it for it in reversed(ranges) if it.start <= offset < it.end), None)
+    if newest is None:
+        return None
+    if any(it.source <= offset < it.source + it.records for it in newest.segments):
+        return False
+    reasons = {reason for reason, offsets in newest.reasons.items() if offsets}
+    return True if Reason.ABORTED in reasons and reasons <= _BY_THE_SOURCE else None

@@ -85,7 +85,7 @@ def rows_of_partitions(
         ),
         verified,
     )
-    return add_replaced(run.flow, rows, positions)
+    return add_replaced(run.flow, rows, positions, due.ranges)
 
 
 def _rows_of_backfill(

@@ -105,7 +105,9 @@ PARTITIONS: Final = Suite[PartitionRow](
                 f"it has lost or replaced {count(row.replaced, 'offset')} before {row.position}, at the least"
             ),
             "Look for an unclean leader election on the source after it was copied. The next run says where the logs "
-            "part, and does what on.source.divergence and on.source.truncation say.",
+            "part, and does what on.source.divergence and on.source.truncation say. If it says nothing, a transaction "
+            "that was copied in part has ended otherwise since: `ferry audit` names its records. To copy all of the "
+            "topic again, give its copy up with `ferry repair`.",
         ),
         Check(
             COVERED,

@@ -82,24 +82,47 @@ def batch_and_fate_at(
     return batch_at(cluster, log, offset), False
 
 
-def open_at(cluster: WireCluster, log: PartitionLog, offset: int) -> dict[int, int]:
-    """The first offsets of transactions that have records before an offset and no marker, by producer.
+def open_at(cluster: WireCluster, log: PartitionLog, offset: int, start: int = 0) -> dict[int, int]:
+    """The first records of transactions that have records before an offset and no marker, by producer.
 
     Of one whose last record is more than 100,000 offsets before, nothing is known.
+
+    Args:
+        cluster: the cluster.
+        log: the log.
+        offset: the offset.
+        start: the offset before which records do not count.
 
     Raises:
         CorruptBatch: on bytes that are not a valid batch.
         FerryError: if the partition cannot be read.
     """
-    begun: dict[int, int] = {}
+    begun: dict[int, Batch] = {}
     end = min(offset, log.end)
-    for batch in stored_batches(cluster, log, max(log.start, end - _MOST_OPEN), end):
+    # The first batch may begin before that.
+    first = max(log.start, start, end - _MOST_OPEN)
+    for batch in stored_batches(cluster, log, first, end):
         header = batch.header
         if header.is_control:
             begun.pop(header.producer_id, None)
-        elif header.is_transactional:
-            begun.setdefault(header.producer_id, header.base_offset)
-    return begun
+        elif header.is_transactional and header.records:
+            begun.setdefault(header.producer_id, batch)
+    with corrupt_in(log.partition, cluster.alias):
+        records = {it: _first_from(batch, first) for it, batch in begun.items()}
+    return {it: offset for it, offset in records.items() if offset is not None}
+
+
+def _first_from(batch: Batch, start: int) -> int | None:
+    return next((offset for offset, *_ in each_record(batch) if offset >= start), None)
+
+
+def is_aborted_at(cluster: WireCluster, log: PartitionLog, offset: int) -> bool | None:
+    """Whether the transaction of a record is aborted; None where it has not ended.
+
+    Errors as of ``open_at``.
+    """
+    batch, is_aborted = next(ended_batches(cluster, log, offset), (None, False))
+    return is_aborted if batch and batch.header.base_offset <= offset else None
 
 
 def has_copied(

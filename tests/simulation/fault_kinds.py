@@ -185,8 +185,6 @@ def _cut(
     for way in injection.history.ways:
         if cluster is way.source:
             way.replaced[tp] = injection.history.world.now
-            if injection.history.step == "mirror" or lost >= way.reached(tp):
-                way.cut_above.add(tp)
     if cluster is injection.source:
         # Where the abort's marker is lost, the producer's next transaction takes the records in.
         injection.history.aborted -= {value for _, value in log.unaborted()}

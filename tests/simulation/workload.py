@@ -39,7 +39,6 @@ class Workload:
         order: by value, its partition, the how manieth it is, and its offset on the source.
         aborted: values of aborted transactions.
         replaced: when a partition of the source last lost its log's end to another branch.
-        cut_above: partitions of the source that have lost their ends above what was copied, or perhaps was read then.
         ended_again: values of transactions whose marker was lost, and when they have ended once more.
         returned: partitions of the source of which a lost branch came back: the target may hold it twice.
         read: values that the application has read on the source.
@@ -59,7 +58,6 @@ class Workload:
     order: dict[bytes, tuple[TopicPartition, int, int]] = field(default_factory=dict)
     aborted: set[bytes] = field(default_factory=set)
     replaced: dict[TopicPartition, float] = field(default_factory=dict)
-    cut_above: set[TopicPartition] = field(default_factory=set)
     ended_again: dict[bytes, float] = field(default_factory=dict)
     returned: set[TopicPartition] = field(default_factory=set)
     read: set[bytes] = field(default_factory=set)
@@ -260,10 +258,8 @@ class Workload:
         key = tp, self.source.topic_id(tp.topic), self.random.randrange(self.case.producers)
         producer = self._producers.setdefault(key, self.source.new_producer())
         is_open = log.producers[producer].open_from >= 0 if producer in log.producers else False
-        is_cut = is_open and (tp, producer) not in self._open and tp not in self.cut_above
-        if is_cut and self.random.random() < _GOES_ON:
-            # The log's end is lost, with its transaction's marker: the next one ends that too, its own way. Cut
-            # behind all that was copied, it is not noticed.
+        if is_open and (tp, producer) not in self._open and self.random.random() < _GOES_ON:
+            # The log's end is lost, with its transaction's marker: the next one ends that too, its own way.
             self._open[tp, producer] = {value or b"" for value in log.open_records(producer)}
             return producer, False
         if is_open != ((tp, producer) in self._open):

@@ -117,13 +117,6 @@ class Oracles(Workload):
                 return f"{source} has no position"
         return ""
 
-    def reached(self, source: TopicPartition) -> int:
-        """The flow's position in a partition of the source, 0 without one."""
-        position = self._positions().get(
-            TopicPartition(f"{self.prefix}{source.topic}", source.partition)
-        )
-        return position.offset if position else 0
-
     def missing(self, source: TopicPartition, since: int) -> set[bytes | None]:
         """The values from an offset on that the flow has copied, by its position, and that the target lacks."""
         target = TopicPartition(f"{self.prefix}{source.topic}", source.partition)
@@ -222,8 +215,9 @@ class Oracles(Workload):
             is_refused = len(value or b"") > LARGEST or value in self.removed or self.harmed_at >= 0
             is_refused |= "failed" in self.fates(value)
             # Of preserved offsets, an earlier attempt may have taken its place for one of a branch that is lost.
-            is_refused |= self.order[value or b""][0] in self.replaced
-            if not is_refused or value in self.aborted:
+            source = self.order[value or b""][0]
+            is_refused |= source in self.replaced
+            if not is_refused or value in self._aborted_in(source):
                 self.blame(
                     "a", f"{name} is verified, and {value!r} is a letter, and was not refused"
                 )

@@ -142,7 +142,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/transforms/test_repeatable_functions.py": "spark/transforms: repeatable",
     "integration/transforms/test_rule_expressions.py": "spark/transforms: like_patterns "
     "regular_expressions slow_texts trees",
-    "integration/copy/test_settlement.py": "copy/target: all_writers open_ledger",
+    "integration/copy/test_settlement.py": "copy/target: all_writers",
     "integration/situations/test_plan.py": "wire/partitions: held_back",
     "integration/runs/test_spark_run.py": "cli/commands: run; cli/commands/proof: verify; runs: job; "
     "spark: query recount",

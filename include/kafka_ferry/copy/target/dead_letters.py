@@ -164,7 +164,7 @@ class SentLetters:
         return copied.model_copy(update={"letters": tuple(letters)}) if letters else copied
 
     def ahead_of(self, entries: Iterable[CopiedRange]) -> list[TopicPartition]:
-        """The source partitions of which letters lie behind what the transaction holds of them."""
+        """The source partitions with letters of records after what the transaction holds of them."""
         ends = {TopicPartition(it.topic, it.partition): it.end for it in entries}
         return [
             source

@@ -59,24 +59,27 @@ def outcome_by_others(
     by_markers = next((outcome for outcome in outcomes if outcome != unknown), unknown)
     if by_markers != unknown or isinstance(entry, BackfillEntry):
         return by_markers
-    by_positions = {_outcome_by_position(positions, it) for it in ranges} - {unknown}
+    by_positions = {outcome_by_position(positions, it) for it in ranges} - {unknown}
     return by_positions.pop() if len(by_positions) == 1 else unknown
 
 
-def _outcome_by_position(
+def outcome_by_position(
     positions: Mapping[TopicPartition, Position], copied: CopiedRange
 ) -> TransactionOutcome:
     """What the partition's position says: no run has moved it since, while no plan could read the ledger."""
+    if copied.start == copied.end or copied.rewound_from >= 0:
+        # The position may have been there before.
+        return TransactionOutcome.UNKNOWN
     position = positions.get(TopicPartition(copied.remote_topic, copied.partition))
     ids = copied.topic_id, copied.remote_topic_id
     is_of_it = position is not None and (position.topic_id, position.remote_topic_id) == ids
     reached = position.offset if position and is_of_it else copied.start
-    if copied.start < copied.end <= reached:
+    if reached == copied.end:
         return TransactionOutcome.COMMITTED
     # Records that were committed, and have expired since, would be copied again where a group has lost its positions.
-    has_ended = bool(copied.segments) and not copied.preserved
-    is_behind = reached <= copied.start < copied.end and not has_ended
-    return TransactionOutcome.ABORTED if is_behind else TransactionOutcome.UNKNOWN
+    has_marker = bool(copied.segments) and not copied.preserved
+    is_before = reached <= copied.start and not has_marker
+    return TransactionOutcome.ABORTED if is_before else TransactionOutcome.UNKNOWN
 
 
 def _outcome_in(cluster: WireCluster, producer: int, copied: CopiedRange) -> TransactionOutcome:

@@ -297,6 +297,12 @@ DEFECTS: Final = (
         "_newest_leaders(answers[:1])",
         "isolate broker",
     ),
+    Defect(
+        "what a rule gives is the next record's",
+        "copy/source/transformed.py",
+        "begin += len(records)\n            if is_dropped",
+        "begin += len(records) - (len(records) == 3)\n            if is_dropped",
+    ),
 )
 
 

@@ -215,9 +215,9 @@ class Oracles(Workload):
             is_refused = len(value or b"") > LARGEST or value in self.removed or self.harmed_at >= 0
             is_refused |= "failed" in self.fates(value)
             # Of preserved offsets, an earlier attempt may have taken its place for one of a branch that is lost.
-            source = self.order[value or b""][0]
+            source = self.order[value][0] if value in self.order else None
             is_refused |= source in self.replaced
-            if not is_refused or value in self._aborted_in(source):
+            if not (source and is_refused) or value in self._aborted_in(source):
                 self.blame(
                     "a", f"{name} is verified, and {value!r} is a letter, and was not refused"
                 )

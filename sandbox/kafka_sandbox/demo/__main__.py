@@ -158,7 +158,7 @@ def _compare_offsets() -> str:
         committed = shown(source, PRESERVED, "read_committed")
         views = [shown(target, copy, level) for level in ("read_committed", "read_uncommitted")]
     if any(view != committed for view in views):
-        return f"[red]The offsets of {PRESERVED} are not those of {copy}.[/]"
+        raise SandboxError(f"The offsets of {PRESERVED} are not those of {copy}.")
     return f"The offsets of {PRESERVED} are those of {copy}: {_summed_up(committed)}."
 
 
@@ -172,8 +172,8 @@ def _compare_group() -> str:
     for number, left in here.items():
         other = there[number]
         if (left.records, left.digest) != (other.records, other.digest):
-            return (
-                f"[red]The group {group} would not read the same of {topic}-{number} on backup.[/]"
+            raise SandboxError(
+                f"The group {group} would not read the same of {topic}-{number} on backup."
             )
     records = sum(left.records for left in here.values())
     return (

@@ -121,6 +121,10 @@ class AirflowApi:
                 raise SandboxError(f"The scheduler does not start the run of {dag_id} that is due.")
             time.sleep(0.2)
 
+    def pause(self, dag_id: str) -> None:
+        """Pauses a DAG: the scheduler starts and continues no run of it."""
+        self._call("PATCH", f"/dags/{quote(dag_id)}", {"is_paused": True})
+
     def pause_all(self) -> None:
         """Pauses all DAGs: the scheduler starts and continues none of them."""
         self._call("PATCH", "/dags?dag_id_pattern=~&limit=100", {"is_paused": True})

@@ -112,7 +112,7 @@ def _play(records: int, port: int) -> tuple[Airflow, list[Round]]:
         api.wait_for_dag(DAG_ID)
     rounds = [_mirror(api, written[0], "Mirroring all of it")]
     # A run of the timetable, where an hour ends just now, would copy a part of what comes.
-    api.pause_all()
+    api.pause(DAG_ID)
     more = _write(source, records // MORE, number + 1)
     with _stage(
         f"Reading a part of {demo_group.TOPIC} on primary, as the group {demo_group.GROUP}"

@@ -39,7 +39,7 @@ _candidates = iter(random.SystemRandom().sample(range(10_000, 19_000), 9_000))
 
 
 def free_port() -> int:
-    """A free port of 127.0.0.1; nobody else is given it as long as this process lives."""
+    """A free port of 127.0.0.1; no other process is given it as long as this one lives."""
     return next(port for port in _candidates if _is_free(port) and _claim(port))
 
 

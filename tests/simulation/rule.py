@@ -41,7 +41,7 @@ def fates(value: bytes | None, *, is_replaced: bool) -> set[Fate]:
 
 
 def as_source(value: bytes | None, *, is_replaced: bool) -> bytes | None:
-    """The value on the source of one on the target; one that nobody has written where no rule gives it."""
+    """The value on the source of one on the target; one that no client has written where no rule gives it."""
     if value is None:
         return None
     before = value.removeprefix(_CHANGED)
@@ -83,18 +83,14 @@ class Evaluator:
 
     def evaluate(self, rows: RecordRows) -> Any:
         """What Spark gives for rows, at once."""
-        fates = [fate(value, self._which) for value in rows.values]
-        values = [
-            (_CHANGED + (value or b"") if became == "changed" else value,)
-            for became, value in zip(fates, rows.values, strict=True)
-        ]
-        # One that its "where" fails for is not kept either.
-        failed = [
-            len(value or b"") % 2 if became == "failed" else -1
-            for became, value in zip(fates, rows.values, strict=True)
-        ]
-        keep = [became != "left out" and step for became, step in zip(fates, failed, strict=True)]
-        evaluated = Evaluated([*map(bool, keep)], failed, list(values))
+        evaluated = Evaluated()
+        for value in rows.values:
+            became = fate(value, self._which)
+            # One that its "where" fails for, the first step, is not kept either.
+            step = len(value or b"") % 2 if became == "failed" else -1
+            evaluated.keep.append(became != "left out" and step != 0)
+            evaluated.failed.append(step)
+            evaluated.values.append((_CHANGED + (value or b"") if became == "changed" else value,))
         return SimpleNamespace(result=lambda timeout: evaluated)
 
 

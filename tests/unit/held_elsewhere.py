@@ -73,7 +73,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/spark/test_properties.py": "spark/security: private_sockets",
     "unit/spark/security/test_serialized_flow.py": "spark/security: flow_key",
     "integration/runs/test_strangers.py": "spark/security: callbacks",
-    "unit/verify/checks/test_check.py": "verify/checks: partitions ranges warnings wording",
+    "unit/verify/checks/test_check.py": "verify/checks: partitions ranges sentences warnings",
     "unit/verify/expectations/test_data_docs.py": "verify/expectations: offline_page",
     "unit/verify/expectations/test_judge.py": "verify/checks: decisive; verify/expectations: evaluation tables",
     "unit/verify/expectations/test_user_expectations.py": "verify/expectations: user_files",

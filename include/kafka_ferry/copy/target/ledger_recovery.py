@@ -102,9 +102,14 @@ class LedgerRecovery:
 
     def _letters(self) -> Iterator[Sequence[Segment]]:
         """Where the flow's dead letters are, a range's after the other's."""
+        for entry in self._copying_entries():
+            yield from (copied.letters for copied in entry.ranges)
+
+    def _copying_entries(self) -> Iterator[CopyingEntry]:
+        """The flow's entries with copied ranges, in the ledger's order."""
         for _, entry in read_ledger(self._flow.target, self._ledger.topic, 0):
             if isinstance(entry, CopyingEntry) and entry.flow == self._flow.name:
-                yield from (copied.letters for copied in entry.ranges)
+                yield entry
 
     def _newest_incarnation(
         self, partitions: Collection[TopicPartition], *, backfills: bool = False
@@ -112,15 +117,13 @@ class LedgerRecovery:
         """The ranges that went into the current topics of the partitions' names, in the ledger's order."""
         wait_until_settled(self._flow.target, self._ledger.topic)
         incarnations: dict[TopicPartition, list[CopiedRange]] = {}
-        for _, entry in read_ledger(self._flow.target, self._ledger.topic, 0):
-            if not isinstance(entry, CopyingEntry):
-                continue
+        for entry in self._copying_entries():
             # A backfill writes to the same partitions, and moves no position.
             if isinstance(entry, BackfillEntry) and not backfills:
                 continue
             for copied in entry.ranges:
                 tp = TopicPartition(copied.remote_topic, copied.partition)
-                if entry.flow == self._flow.name and tp in partitions:
+                if tp in partitions:
                     incarnation = incarnations.setdefault(tp, [])
                     if incarnation and incarnation[-1].remote_topic_id != copied.remote_topic_id:
                         incarnation.clear()

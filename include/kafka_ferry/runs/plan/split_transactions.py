@@ -16,7 +16,7 @@ from kafka_ferry.ledger.queries.copied_ranges import ranges_with
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import connect
-from kafka_ferry.wire.partitions.at_offset import is_aborted_at, open_at
+from kafka_ferry.wire.partitions.at_offset import ended_otherwise
 from kafka_ferry.wire.partitions.partition_log import led_logs
 
 if TYPE_CHECKING:
@@ -43,12 +43,9 @@ def split_transactions(
         return split
     with connect(source) as cluster:
         for tp, log in retry(partial(led_logs, cluster, list(known))).items():
-            for first in sorted(retry(partial(open_at, cluster, log, known[tp])).values()):
-                is_aborted = retry(partial(is_aborted_at, cluster, log, first))
-                # Below one that is open still nothing is copied.
-                if is_aborted is not None and is_aborted is not _was_aborted(ledger, tp, first):
-                    split[tp] = first
-                    break
+            firsts = ended_otherwise(cluster, log, known[tp], partial(_was_aborted, ledger, tp))
+            if (first := next(firsts, None)) is not None:
+                split[tp] = first
     return split
 
 

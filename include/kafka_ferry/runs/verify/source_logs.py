@@ -19,19 +19,18 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.wire import connect
-from kafka_ferry.wire.partitions.at_offset import is_aborted_at, open_at
+from kafka_ferry.wire.partitions.at_offset import ended_otherwise
 from kafka_ferry.wire.partitions.epochs import epoch_ends
 from kafka_ferry.wire.partitions.partition_log import led_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import CopiedRange, LedgerRange
     from kafka_ferry.model import Position
     from kafka_ferry.verify import PartitionRow
     from kafka_ferry.wire import WireCluster
-    from kafka_ferry.wire.partitions.partition_log import PartitionLog
 
 log = logging.getLogger(__name__)
 
@@ -114,29 +113,16 @@ def _reopened_transactions(
             places = _epoch_starts(cluster, positions, starts)
             logs = retry(partial(led_logs, cluster, list(places))) if places else {}
             for tp, source_log in logs.items():
-                firsts = _otherwise(cluster, source_log, places[tp], copied[tp])
-                if (first := min(firsts, default=None)) is not None:
-                    reopened[tp] = first
+                was_aborted = partial(_was_aborted, copied[tp])
+                firsts = [
+                    next(ended_otherwise(cluster, source_log, it, was_aborted, starts[tp]), None)
+                    for it in places[tp]
+                ]
+                if ended := [first for first in firsts if first is not None]:
+                    reopened[tp] = min(ended)
     except FerryError as error:
         log.warning("Whether transactions have ended otherwise was not looked up: %s", error)
     return reopened
-
-
-def _otherwise(
-    cluster: WireCluster,
-    source_log: PartitionLog,
-    places: Iterable[int],
-    copied: Sequence[CopiedRange],
-) -> Iterator[int]:
-    """The first records of the transactions that span one of ``places``, and are not ended as they were copied."""
-    start = min(it.start for it in copied)
-    for place in places:
-        for first in retry(partial(open_at, cluster, source_log, place, start)).values():
-            was_aborted = _was_aborted(copied, first)
-            if was_aborted is not None:
-                is_aborted = retry(partial(is_aborted_at, cluster, source_log, first))
-                if is_aborted is not None and is_aborted is not was_aborted:
-                    yield first
 
 
 def _with_transactions(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_ferry.verify.checks.check import Check, Suite
-from kafka_ferry.verify.checks.wording import STRANGER, first_foreign
+from kafka_ferry.verify.checks.sentences import STRANGER, first_foreign
 from kafka_ferry.verify.counts import count
 from kafka_ferry.verify.rows import UNKNOWN, PartitionRow
 from kafka_ferry.verify.verdict import COVERED

@@ -6,7 +6,7 @@ from typing import Final
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.verify.checks.check import Check, Suite
-from kafka_ferry.verify.checks.wording import FAULT, STRANGER, first_foreign, interval_list
+from kafka_ferry.verify.checks.sentences import FAULT, STRANGER, first_foreign, interval_list
 from kafka_ferry.verify.counts import count
 from kafka_ferry.verify.rows import RangeRow
 

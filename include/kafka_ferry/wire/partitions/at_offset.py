@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from kafka_ferry.batches import Batch, MalformedBatch, each_record, is_abort_marker, split_batches
@@ -11,6 +12,7 @@ from kafka_ferry.batches.record_format.content import Content, read_content
 from kafka_ferry.batches.record_format.header import NEWEST_FORMAT
 from kafka_ferry.errors import CorruptBatch, FerryError
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import NONE, THROTTLED, is_transient_read, read_fault
 from kafka_ferry.wire.partitions.fetch import Fetched, batch_past, corrupt_in, fetch_each
@@ -116,11 +118,29 @@ def _first_from(batch: Batch, start: int) -> int | None:
     return next((offset for offset, *_ in each_record(batch) if offset >= start), None)
 
 
-def is_aborted_at(cluster: WireCluster, log: PartitionLog, offset: int) -> bool | None:
-    """Whether the transaction of a record is aborted; None where it has not ended.
+def ended_otherwise(
+    cluster: WireCluster,
+    log: PartitionLog,
+    offset: int,
+    was_aborted: Callable[[int], bool | None],
+    start: int = 0,
+) -> Iterator[int]:
+    """The first records, ascending, of transactions that span an offset and have ended otherwise than copied.
 
-    Errors as of ``open_at``.
+    Args and errors as of ``open_at``, and:
+        was_aborted: whether a record was left out as aborted; None where that is not known.
     """
+    for first in sorted(retry(partial(open_at, cluster, log, offset, start)).values()):
+        if (was := was_aborted(first)) is None:
+            continue
+        is_aborted = retry(partial(_is_aborted_at, cluster, log, first))
+        # Below one that is open still nothing is copied.
+        if is_aborted is not None and is_aborted is not was:
+            yield first
+
+
+def _is_aborted_at(cluster: WireCluster, log: PartitionLog, offset: int) -> bool | None:
+    """Whether the transaction of a record is aborted; None where it has not ended."""
     batch, is_aborted = next(ended_batches(cluster, log, offset), (None, False))
     return is_aborted if batch and batch.header.base_offset <= offset else None
 

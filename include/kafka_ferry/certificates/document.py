@@ -1,7 +1,7 @@
-"""The format of a certificate: lines of JSON of which every byte counts. docs/certificates.md describes it.
+"""The format of a certificate: lines of JSON in which every byte counts. docs/certificates.md describes it.
 
-The first line, the header, says what was proved, and has the Merkle root of the range lines that follow. Its
-SHA-256 is the certificate's hash, to which the next certificate refers. A last line may sign the header.
+The first line, the header, says what was proved and holds the Merkle root of the range lines, which follow. The
+header's SHA-256 is the certificate's hash; the next certificate names it. A last line may sign the header.
 """
 
 from __future__ import annotations

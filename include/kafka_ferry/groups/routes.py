@@ -1,4 +1,4 @@
-"""A flow's ledger as offset maps: one for each source partition and its remote topic."""
+"""The offset maps of a flow: the ledger's ranges of each source partition and its remote topic."""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ class SchemaMirror:
             self.problems.append(str(error))
 
 
-def still_mirrored(
+def schemas_in_both(
     source: SchemaRegistry, target: SchemaRegistry, stored: Sequence[MirroredSchema]
 ) -> Iterator[MirroredSchema]:
     """The stored schemas that both registries still have under their ids, and that are one schema there.

@@ -8,7 +8,7 @@ import pytest
 
 from kafka_ferry.model.schemas import SchemaVersion, SubjectSetting
 from kafka_ferry.schemas.ids import MirroredSchema
-from kafka_ferry.schemas.mirror import SchemaMirror, still_mirrored
+from kafka_ferry.schemas.mirror import SchemaMirror, schemas_in_both
 from kafka_ferry.schemas.registered import RegisteredSchema
 from kafka_ferry.schemas.registry import RegistryRefused
 from kafka_ferry.schemas.subjects import SubjectNames
@@ -319,7 +319,7 @@ def test_what_was_stored_counts_as_far_as_both_registries_still_have_it() -> Non
     ]
     stored = [known, *(replace(known, **it) for it in others)]
 
-    assert [*still_mirrored(source, target, stored)] == [known]
+    assert [*schemas_in_both(source, target, stored)] == [known]
 
 
 def test_what_was_stored_makes_one_schema_of_two_only_where_the_registries_do() -> None:
@@ -333,9 +333,9 @@ def test_what_was_stored_makes_one_schema_of_two_only_where_the_registries_do() 
         replace(known, target_guid=other.guid),
     ]
 
-    assert [*still_mirrored(source, target, [known, paired(here, other)])] == [known]
+    assert [*schemas_in_both(source, target, [known, paired(here, other)])] == [known]
     without = replace(known, source_guid="", target_guid="")
-    assert [*still_mirrored(source, target, forged)] == [without, without]
+    assert [*schemas_in_both(source, target, forged)] == [without, without]
 
 
 def test_what_a_stored_schema_refers_to_must_be_the_same_too() -> None:
@@ -347,10 +347,10 @@ def test_what_a_stored_schema_refers_to_must_be_the_same_too() -> None:
 
     stored = [paired(here, it) for it in (same, unlike, renamed)]
 
-    assert [*still_mirrored(source, target, stored)] == stored[:1]
+    assert [*schemas_in_both(source, target, stored)] == stored[:1]
     # What is deleted by now cannot be compared.
     source.delete("city")
-    assert [*still_mirrored(source, target, stored)] == stored[:2]
+    assert [*schemas_in_both(source, target, stored)] == stored[:2]
 
 
 def test_a_stored_schema_may_be_written_otherwise_where_the_target_says_that_it_is_the_same() -> (
@@ -363,7 +363,7 @@ def test_a_stored_schema_may_be_written_otherwise_where_the_target_says_that_it_
     source, target = MemoryRegistry(first_id=100), Normal()
     stored = [paired(source.add("x", '{ "a" }'), target.add("a", '{"a"}'))]
 
-    assert [*still_mirrored(source, target, stored)] == stored
+    assert [*schemas_in_both(source, target, stored)] == stored
 
 
 def paired(here: RegisteredSchema, there: RegisteredSchema) -> MirroredSchema:

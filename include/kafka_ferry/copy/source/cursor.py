@@ -134,8 +134,8 @@ class Cursor:
     skips_holes: bool = False
 
     @property
-    def expected(self) -> Expected:
-        """What must still be true of the partition."""
+    def identity(self) -> Expected:
+        """The topic and the leader epoch that the partition must still have."""
         return Expected(self.range.topic_id, self.leader_epoch)
 
     @property
@@ -244,7 +244,7 @@ class Cursors:
         self._replicas, self._wait_s = replicas, wait_s
         self._failed: list[Read] = []
 
-    def take_failed(self) -> list[Read]:
+    def pop_failures(self) -> list[Read]:
         """The ranges that have failed since the last call."""
         failed, self._failed = self._failed, []
         return failed

@@ -113,7 +113,7 @@ class FetchAnswers:
         elif fetched.end < cursor.range.end:
             self._cursors.try_again([cursor], f"the source's log ends at {fetched.end} for now")
         elif (
-            following := next_batch(self._aside, node, source, cursor.at, cursor.expected)
+            following := next_batch(self._aside, node, source, cursor.at, cursor.identity)
         ).start > cursor.at:
             if self._remote_reads.has_next(cursor, node):
                 return self._judge_hole(cursor, following, node)

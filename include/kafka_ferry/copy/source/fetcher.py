@@ -109,7 +109,7 @@ class RangeFetcher:
                 self._cursors.try_again(unanswered, why, began=requests[0].since)
             if jumps := self._jumps():
                 yield jumps
-            if failed := self._cursors.take_failed():
+            if failed := self._cursors.pop_failures():
                 yield failed
 
     def _ask(self) -> None:
@@ -228,7 +228,7 @@ class RangeFetcher:
                 max_wait_ms=max(map(_wait_ms, cursors)),
                 # Which leader epoch comes before a guess is not known.
                 expected={
-                    tp: Expected(cursor.range.topic_id) if tp in guessed else cursor.expected
+                    tp: Expected(cursor.range.topic_id) if tp in guessed else cursor.identity
                     for tp, cursor in zip(offsets, cursors, strict=True)
                 },
                 committed=self._rules.committed,

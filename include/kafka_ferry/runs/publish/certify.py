@@ -154,7 +154,7 @@ def _require_kept(run: RunContext, rows: Sequence[RangeRow]) -> None:
     rows = [row for row in rows if row.recount.target_records]
     copies = {(row.target, row.remote_topic_id) for row in rows}
     lost = lost_copies(run.flow, ClusterControl(run.flow.target), run.ledger, copies)
-    gone = [row.target for row in rows if row.target in lost.unaccepted]
+    gone = [row.target for row in rows if row.target in lost.without_consent]
     if gone:
         raise CertificateError(
             f"{run.flow.name}, run {run.run_id}: {run.flow.target.alias} has lost records of {gone[0]} since they were "

@@ -152,7 +152,7 @@ class LostCopies(NamedTuple):
     accepted: frozenset[TopicPartition] = frozenset()
 
     @property
-    def unaccepted(self) -> frozenset[TopicPartition]:
+    def without_consent(self) -> frozenset[TopicPartition]:
         """All but those whose last record is missing by a person's word."""
         return self.gone | (self.truncated - self.accepted)
 
@@ -208,4 +208,4 @@ def topics_with_losses(
     """
     copies = {copy for copy in kept_copies(ledger) if copy[0].topic in remote_topics}
     lost = lost_copies(flow, ClusterControl(flow.target), ledger, copies)
-    return frozenset(tp.topic for tp in lost.unaccepted)
+    return frozenset(tp.topic for tp in lost.without_consent)

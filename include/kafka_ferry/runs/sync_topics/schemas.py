@@ -25,7 +25,7 @@ from kafka_ferry.schemas.ids import (
     store_schemas,
     stored_schemas,
 )
-from kafka_ferry.schemas.mirror import SchemaMirror, still_mirrored
+from kafka_ferry.schemas.mirror import SchemaMirror, schemas_in_both
 from kafka_ferry.schemas.registry import open_registry
 from kafka_ferry.schemas.subjects import SubjectNames, chosen_subjects, parts_with_ids
 
@@ -223,7 +223,7 @@ def _mirror(run: RunContext, plan: Plan, *, changes: bool) -> _Mirrored:
         before = {it.source_id: it for it in stored.schemas}
         # Records may still have ids whose subjects are gone; what the folder says of them is only a claim.
         former = [it for source_id, it in before.items() if source_id not in now]
-        kept = tuple(still_mirrored(source, target, former))
+        kept = tuple(schemas_in_both(source, target, former))
     digests = {it.source_id: it.source_digest for it in stored.schemas}
     replaced = {it for it, digest in mirror.digests.items() if digests.get(it, digest) != digest}
     moved = {it for it in now if it in before and now[it].target_id != before[it].target_id}

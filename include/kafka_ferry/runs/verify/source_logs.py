@@ -40,7 +40,7 @@ _OF_TRANSACTIONS: Final = (Reason.ABORTED, Reason.CONTROL)
 _BY_THE_SOURCE: Final = frozenset({*_OF_TRANSACTIONS, Reason.COMPACTED, Reason.LOST})
 
 
-def add_replaced(
+def compare_with_source(
     flow: Flow,
     rows: Sequence[PartitionRow],
     positions: Mapping[TopicPartition, Position],

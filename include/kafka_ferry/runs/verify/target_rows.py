@@ -9,7 +9,7 @@ from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.ledger.queries.copied_topics import remote_topics
 from kafka_ferry.plan.topics.configs import config_key
 from kafka_ferry.runs.verify.backfill_duplicates import count_duplicates
-from kafka_ferry.runs.verify.source_logs import add_replaced
+from kafka_ferry.runs.verify.source_logs import compare_with_source
 from kafka_ferry.verify import PartitionRecount, partition_rows, topic_rows
 from kafka_ferry.verify.backfills import backfill_rows
 from kafka_ferry.verify.topics import is_lost
@@ -85,7 +85,7 @@ def rows_of_partitions(
         ),
         verified,
     )
-    return add_replaced(run.flow, rows, positions, due.ranges)
+    return compare_with_source(run.flow, rows, positions, due.ranges)
 
 
 def _rows_of_backfill(

@@ -66,10 +66,10 @@ _ADVICE: Final = {
 
 
 class RulePlan:
-    """One rule on its way into the plan.
+    """One rule, as a part of the Spark plan.
 
-    Its expressions are resolved against the documented columns alone, and hold on to those: in the plan stand
-    others beside them, which no expression can name.
+    Its expressions are resolved against the documented columns alone. The plan has internal columns too, which no
+    expression can name.
     """
 
     def __init__(self, spark: SparkSession, flow: Flow, number: int) -> None:

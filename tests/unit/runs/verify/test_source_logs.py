@@ -12,7 +12,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.runs.verify import source_logs
-from kafka_ferry.runs.verify.source_logs import add_replaced
+from kafka_ferry.runs.verify.source_logs import compare_with_source
 from kafka_ferry.verify.rows import Coverage, PartitionRow
 
 SOURCE, TARGET = TopicPartition("orders", 0), TopicPartition("eu.orders", 0)
@@ -33,7 +33,7 @@ def replaced(
     monkeypatch.setattr(source_logs, "epoch_ends", answer)
     row = PartitionRow("orders", 0, TARGET.topic, 0, 100, Coverage(0, 100), position)
     positions = {TARGET: Position(100, "id", "remote", leader_epoch=epoch)}
-    (found,) = add_replaced(flow, [row], positions)
+    (found,) = compare_with_source(flow, [row], positions)
     return found.replaced
 
 

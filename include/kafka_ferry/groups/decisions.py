@@ -75,7 +75,7 @@ def translate_move(
     translate = route.map.reverse if home else route.map.translate
     translation = translate(committed.offset, log_start=log.start, log_end=log.end)
     if translation is None:
-        return replace(move, action="held", reason=UNKNOWN)
+        return replace(move, action="held", reason=UNKNOWN, is_lost=True)
     move = replace(move, offset=translation.offset, kind=translation.kind)
     is_at_start = translation.kind == "clamped" and translation.offset == log.start
     here = readable(committed, logs[0])

@@ -37,7 +37,8 @@ class PartitionMove:
             has the counterpart.
         missing: how many of the offsets that the group has not read are before all that the other cluster's log
             has: they were never copied, or are deleted there.
-        is_lost: whether the other cluster's log has lost records that were copied, or that are a copy's originals.
+        is_lost: whether the other cluster's log has lost records that were copied, or that are a copy's originals; or
+            whether an offset that the group has there already has no counterpart any more.
     """
 
     source: TopicPartition

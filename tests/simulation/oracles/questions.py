@@ -32,7 +32,9 @@ def ask(history: Oracles) -> None:
     """Ask where the application continues, whether the copy is the same, how old it is, and where some records are."""
     flow = history.flow
     is_down = history.random.random() < 0.3
-    _ask_ready(history, lambda: failover(flow, dry_run=True, source_down=is_down))
+    # What is known without the source may be of another branch then.
+    if not (is_down and history.was_injected("return branch")):
+        _ask_ready(history, lambda: failover(flow, dry_run=True, source_down=is_down))
     for back in history.ways[1:]:
         _ask_ready(back, lambda: failback(flow, back.flow, dry_run=True))  # noqa: B023
     if not history.case.rule:

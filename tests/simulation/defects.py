@@ -41,8 +41,8 @@ DEFECTS: Final = (
     Defect(
         "an empty answer of the source is an empty log",
         "copy/source/fetch_answers.py",
-        "next_batch(self._aside, node, source, cursor.at, cursor.expected)",
-        "next_batch(self._aside, node, source, cursor.at, cursor.expected)._replace(start=cursor.range.end)",
+        "next_batch(self._aside, node, source, cursor.at, cursor.identity)",
+        "next_batch(self._aside, node, source, cursor.at, cursor.identity)._replace(start=cursor.range.end)",
         "empty remote read",
     ),
     Defect(

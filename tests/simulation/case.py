@@ -18,6 +18,8 @@ _REPAIRS: Final = 0.25
 _TAKEOVERS: Final = 0.15
 _LETTERS: Final = 0.15
 _RULES: Final = 0.25
+_CERTIFICATES: Final = 0.15
+_CLEARS: Final = 0.2
 LARGEST: Final = 400
 """The largest batch in bytes that the target takes where records go to the dead letter topic."""
 # By side, the steps and requests between which something begins or ends, and how often one is chosen.
@@ -92,6 +94,8 @@ class Case:
         letters: whether some records are too large for the target, and go to the dead letter topic.
         rule: whether a rule changes records, leaves some out, and fails for others: by SQL or a function.
         rule_until: the run at which another rule takes its place; 0 for none.
+        certifies: whether runs issue certificates.
+        clears: whether steps of earlier runs are done again, as when their tasks are cleared.
     """
 
     seed: int
@@ -117,6 +121,8 @@ class Case:
     letters: bool = False
     rule: Kind = ""
     rule_until: int = 0
+    certifies: bool = False
+    clears: bool = False
 
     @classmethod
     def of(
@@ -182,6 +188,7 @@ class Case:
             ._with_rotation(rng)
             ._with_retirement(rng)
             ._with_rule(rng)
+            ._with_certificates(rng)
         )
 
     def _both_ways(self, rng: random.Random) -> Case:
@@ -266,6 +273,14 @@ class Case:
         # A backfill brings what an earlier rule has left out, also what went to the dead letter topic.
         until = 0 if self.backfills else until
         return replace(self, options=options, rule=kind, rule_until=until)
+
+    def _with_certificates(self, rng: random.Random) -> Case:
+        """Perhaps the same with certificates, and perhaps with steps that are done again."""
+        clears = rng.random() < _CLEARS
+        if rng.random() > _CERTIFICATES:
+            return replace(self, clears=clears)
+        options = {**self.options, "certificates.keep.count": rng.choice((-1, -1, 1, 2))}
+        return replace(self, options=options, publishes=True, certifies=True, clears=clears)
 
 
 def _aimed(rng: random.Random, name: str, before: Sequence[Fault]) -> Fault:

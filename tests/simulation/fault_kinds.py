@@ -249,21 +249,27 @@ def _cut_internal(injection: Injection) -> None:
     moment = injection.random.choice(moments)
     which = injection.random.choice(("ledger", "positions", "both"))
     if which != "positions":
-        for tp in target.partitions():
-            if tp.topic.startswith("ferry-ledger"):
-                log, ms = (
-                    target.topics[tp.topic].logs[tp.partition],
-                    history.wall_ms(moment),
-                )
-                later = [it.base for it in log.stored if it.batch.header.max_timestamp >= ms]
-                if later:
-                    target.move_leader(tp, lose_from=later[0])
-                    history.lost_marks = True
+        history.lost_marks |= _cut_since(injection, "ferry-ledger", moment)
     if which != "ledger":
         target.groups.go_back(moment)
+    if history.case.certifies and injection.random.random() < 0.5:
+        which += ", certificates"
+        _cut_since(injection, "ferry-certificates", moment)
     goes_on = any(not task.done for task in history.spark.late)
     history.is_cut_unseen |= goes_on or history.world.now > history.began + _LOOK_S
     injection.note(f"unclean election: {which} truncated to what was there at {moment:.3f}")
+
+
+def _cut_since(injection: Injection, prefix: str, moment: float) -> bool:
+    """Truncate the logs of some topics to what was there at a moment; gives whether that was less."""
+    target, ms = injection.target, injection.history.wall_ms(moment)
+    is_cut = False
+    for tp in [it for it in target.partitions() if it.topic.startswith(prefix)]:
+        stored = target.topics[tp.topic].logs[tp.partition].stored
+        if later := [it.base for it in stored if it.batch.header.max_timestamp >= ms]:
+            target.move_leader(tp, lose_from=later[0])
+            is_cut = True
+    return is_cut
 
 
 def _lose_group(injection: Injection) -> None:

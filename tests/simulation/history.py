@@ -28,6 +28,11 @@ from tests.simulation.case import Case
 from tests.simulation.environment import Spark, simulated
 from tests.simulation.operators.other_mirror import copy_before, take_over
 from tests.simulation.operators.repairs import repair
+from tests.simulation.oracles.certificates import (
+    certificate_options,
+    check_certified,
+    check_chain,
+)
 from tests.simulation.oracles.questions import ask
 from tests.simulation.oracles.runs import BESIDE, Oracles, Wrong
 from tests.simulation.rule import rule_options
@@ -131,6 +136,7 @@ class History(Oracles):
             "sync.topic.acls.enabled": False,
             **self.case.options,
             **self._rule_options(),
+            **(certificate_options(self._folder) if self.case.certifies else {}),
             **more,
         }
         file = self._folder / f"{source.alias}.yaml"
@@ -175,10 +181,20 @@ class History(Oracles):
                 self._repair(self, self.outcomes[-1])
             if self.case.backfills and self.random.random() < 0.7:
                 self._run(self, f"backfill-{number}", self._window())
+            if self.case.clears:
+                self._clear(number)
             if self.wrong:
                 return
             self.world.pass_time(self.random.choice((1.0, 200.0)))
         self._end()
+
+    def _clear(self, number: int) -> None:
+        """Let a person clear tasks of a run that is over, so that they are done again."""
+        way, name = self.random.choice(self.ways), f"run-{self.random.randint(0, number)}"
+        first = self.random.choice(_STEPS)
+        self.note(f"{name} is cleared from {first} on")
+        self.driver = Process("driver")
+        self.world.run(self.driver, lambda: self._steps(way, name, first=first))
 
     def _take_over(self) -> None:
         """Let an operator take over, until that is done, what another mirror has copied."""
@@ -259,6 +275,8 @@ class History(Oracles):
                 return
         if said == "verified" and self.case.backfills:
             said = self._run(self, "last-backfill", self._window(whole=True))
+        if self.case.certifies and not self.wrong:
+            check_chain(way)
         is_last = turn == len(self.ways) - 1
         may_refuse = self.is_hurt and not self.case.repairs
         if said != "verified" and is_last and not may_refuse and not self._is_stuck(said):
@@ -272,7 +290,7 @@ class History(Oracles):
         Nothing says how the transaction was to end. Or it is of a range without records, whose producer the broker
         has forgotten.
         """
-        skipped = self.target.skipped_markers
+        skipped = [*self.source.skipped_markers, *self.target.skipped_markers]
         # The documents say so: where nothing says how it was to end, a person decides.
         is_unknown = bool(skipped) and "was never ended" in said
         # Nor is anybody left who could end what hides the ledger, or records.
@@ -313,6 +331,8 @@ class History(Oracles):
             self.seen.append((self.world.now, self.shown_by_source()))
         self.driver, faults = Process("driver"), len(self.adversary.injected)
         said: str = self.world.run(self.driver, lambda: self._steps(way, name, window))
+        if self.case.certifies and said == "verified":
+            check_certified(way, name)
         is_alone = len(self.adversary.injected) == faults and self.world.is_idle
         self._is_at_end = is_alone and said == "verified" and not window and len(self.ways) == 1
         self.moments.append(self.world.now)
@@ -340,13 +360,16 @@ class History(Oracles):
         process = Process("driver of the opposite flow")
         return self.world.spawn(process, lambda: self._steps(way, name))
 
-    def _steps(self, way: Oracles, name: str, window: Window | None = None) -> str:
-        """All steps of a run, in a process of its own; as ``_run``."""
+    def _steps(
+        self, way: Oracles, name: str, window: Window | None = None, first: str = "plan"
+    ) -> str:
+        """All steps of a run, or those from one on, in a process of its own; as ``_run``."""
         began, run, said = self.world.now, Run(way.flow, name), "verified"
         if not name.endswith(BESIDE):
             way.began = began
         try:
-            for step in _STEPS if self.case.publishes else _STEPS[:-1]:
+            steps = _STEPS if self.case.publishes else _STEPS[:-1]
+            for step in steps[_STEPS.index(first) :]:
                 self.step = step
                 self._tier()
                 if step == "verify":
@@ -356,12 +379,14 @@ class History(Oracles):
                     given = (RunOptions(window=window),)
                 elif step in ("mirror", "verify"):
                     given = (lambda: self.spark,)
+                elif step == "publish":
+                    way.published = self.world.now
                 try:
                     getattr(run, step)(*given)
                 except FerryError as error:
                     if said == "verified":
                         said = str(error)
-                        self._judge_error(way, name, began, error)
+                        self._judge_error(way, name, began, error, is_whole=first == "plan")
                     # The later steps do what they still can.
                     if step in ("plan", "sync_topics"):
                         break
@@ -371,7 +396,8 @@ class History(Oracles):
             said = f"{type(error).__name__}: {error}"
             self.blame("e", f"{name}: {said}{_where(error)}")
         self.note(f"{name}{' back' if way is not self else ''}: {said}")
-        if said == "verified":
+        # What has come since is not in the plan of a run that some steps are done again of.
+        if said == "verified" and first == "plan":
             way.check(name, began, window)
         if way.judging.pop(name, None) is not None:
             for _, target in way.pairs():
@@ -379,13 +405,15 @@ class History(Oracles):
                 way.proved.setdefault(target, set()).update(it for _, it in shown)
         return said
 
-    def _judge_error(self, way: Oracles, name: str, began: float, error: FerryError) -> None:
-        """Whether a run blames a copy that is whole, or says nothing."""
+    def _judge_error(
+        self, way: Oracles, name: str, began: float, error: FerryError, *, is_whole: bool
+    ) -> None:
+        """Whether a run blames a copy that is whole, or says nothing; before some steps alone, all may be undone."""
         said = str(error)
         way.was_told |= "no longer has all that this run has read of it" in said
         if not error.message.strip():
             self.blame("e", f"{type(error).__name__} without a sentence")
-        is_whole = way.harmed_at < 0 and not self.is_hurt
+        is_whole &= way.harmed_at < 0 and not self.is_hurt
         # A group that expires after the copy takes the positions along, and the next run restores them.
         is_blamed = isinstance(error, VerificationFailed) and "no position" not in said
         # What cannot be read is not blamed, but told; and of a range without records, whose producer the broker

@@ -234,12 +234,16 @@ class Workload:
         self._open[tp, producer] = written | again
 
         def end() -> None:
-            values = self._open.pop((tp, producer))
-            self.ended_again |= dict.fromkeys(again, self.world.now)
+            values, now = self._open.pop((tp, producer)), self.source.log(tp)
+            is_known = now is not None and producer in now.producers
+            # A branch that leads again meanwhile may have others of its records.
+            others = {it or b"" for it in now.open_records(producer)} if now and is_known else set()
+            self.ended_again |= dict.fromkeys(again | (others - values), self.world.now)
+            values |= others
             self.aborted -= values
             if not commit:
                 self.aborted |= values
-            if (now := self.source.log(tp)) and producer in now.producers:
+            if now and is_known:
                 now.mark(
                     producer, 0, commit=commit, coordinator_epoch=0, now_ms=self.source.now_ms()
                 )

@@ -258,8 +258,7 @@ class _Copy:
         for range_ in pending:
             position = positions.get(range_.source)
             if position and position.topic_id not in ("", range_.topic_id):
-                if not self.limits.append_recreated:
-                    message = f"the source's topic {range_.topic} was deleted and recreated since it was last copied."
+                if message := self._why_not_appended(range_, position):
                     failure = Failure.of(range_, position.offset, message, transient=False)
                     self.failures[range_.source] = failure
                     continue
@@ -278,6 +277,16 @@ class _Copy:
                 # All of it was copied, and the group does not have its position any more.
                 self.writer.refresh(range_, start)
         return starts
+
+    def _why_not_appended(self, range_: Range, position: Position) -> str:
+        """Why a range does not follow what was copied of another topic of that name; "" if it may."""
+        why = f"the source's topic {range_.topic} was deleted and recreated since it was"
+        if not self.limits.append_recreated:
+            return f"{why} last copied."
+        if position.topic_id != range_.replaces:
+            # An old plan would set the position back, and the next run would copy all of the newest topic again.
+            return f"{why} planned, and another run has copied on: the next run handles it."
+        return ""
 
     def _record(self, range_: Range, start: Position, *, is_new: bool) -> None:
         """Commit where a range begins on the target."""

@@ -96,6 +96,8 @@ class Range:
         start_epoch: the source's leader epoch of the last batch before ``start``, where copying begins there; -1
             where that is not known, or by an earlier range.
         begin: what ``topics.start`` says of the topic, if copying begins by that here; "" otherwise.
+        replaces: the id of an earlier topic of that name on the source, whose position the plan has found and this
+            range's takes the place of; "" where there is none.
         origins: the ids of all clusters that the topic's records came through, the source's too.
         returned_since: the offset in the opposite flow's ledger, on the source, from which on it names
             records that came from the target and are left out; -1 where none are.
@@ -121,6 +123,7 @@ class Range:
     log_start: int = -1
     start_epoch: int = -1
     begin: str = ""
+    replaces: str = ""
     origins: tuple[str, ...] = ()
     returned_since: int = -1
     is_hidden: bool = False

@@ -30,6 +30,7 @@ class Pair:
         rival: another flow that brings the same records to it, "" where none is known.
         preserved: whether records keep their offsets in it.
         released: whether the flow has given it up, and it was not deleted yet.
+        leftover: whether the flow's group still has positions in an earlier remote topic that was given up.
         source_cluster_id: the source's cluster id.
         untiered: whether the source's topic is tiered, and the target refuses tiered storage for the remote one.
         mixed: as of ``OtherFlows``.
@@ -51,6 +52,7 @@ class Pair:
     rival: str = ""
     preserved: bool = False
     released: bool = False
+    leftover: bool = False
     source_cluster_id: str = ""
     untiered: bool = False
     mixed: bool = False
@@ -86,10 +88,13 @@ class Pair:
             mixed=topic in state.other_flows.mixed,
             copied_to=state.ledger.copied.get(topic, ""),
         )
-        positions = {}
+        positions, leftover = {}, False
         for number in range(pair.source.partitions if pair.source else 0):
             position = state.positions.known.get(TopicPartition(remote_topic, number))
-            if position is None or position.remote_topic_id in state.ledger.released:
+            if position is None:
+                continue
+            if position.remote_topic_id in state.ledger.released:
+                leftover |= position.origin == "group"
                 continue
             fits = pair.is_of_source(position), pair.is_of_remote(position)
             # Before offset 0 there is nothing, whatever the topic.
@@ -99,7 +104,7 @@ class Pair:
         if pair.source and remote and not pair.released:
             known = state.positions.known
             unlisted = unlisted_partitions(known, pair.source, remote_topic, remote.partitions)
-        return replace(pair, positions=positions, unlisted=unlisted)
+        return replace(pair, positions=positions, unlisted=unlisted, leftover=leftover)
 
     def is_of_source(self, position: Position) -> bool:
         """Whether ``position`` is an offset of this source topic, as far as it says."""
@@ -149,6 +154,11 @@ class Pair:
         if position and self.is_of_source(position) and self.is_of_remote(position):
             return position
         return None
+
+    def replaced_topic(self, partition: int) -> str:
+        """The id of the former topic whose position a partition has; "" where it is of the one that is there."""
+        position = self.positions.get(partition)
+        return position.topic_id if position and not self.is_of_source(position) else ""
 
     def own_mark(self, *, given_back: bool = False, is_compared: bool = False) -> Mark:
         """The flow's mark on a remote topic that another mirror has filled; both topics are there.

@@ -335,11 +335,16 @@ def _refuse_unlisted(flow: Flow, pair: Pair, topic: Topic) -> Iterator[Refusal]:
 
 def _unfaithful(flow: Flow, pair: Pair) -> Refusal | None:
     """Why the remote topic cannot be an exact copy, whatever the flow's options say."""
-    if pair.released:
+    if pair.released or (pair.leftover and flow.on_target_topic_lost != "recopy"):
+        what = (
+            "and still exists"
+            if pair.released
+            else "and the flow's group still has positions in it"
+        )
         return Refusal(
             pair.topic,
-            f"{pair.remote_topic} on the target was given up, and still exists.",
-            f"Run `ferry repair --topic {pair.remote_topic} --yes` again, which deletes it.",
+            f"{pair.remote_topic} on the target was given up, {what}.",
+            f"Run `ferry repair --topic {pair.remote_topic} --yes` again, which deletes that too.",
         )
     if pair.mark and pair.mark.given_back:
         return Refusal(

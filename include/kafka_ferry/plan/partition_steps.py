@@ -125,6 +125,7 @@ def _partition(
             log_start=log_start,
             start_epoch=-1 if position else state.starts.epochs.get(source, -1),
             begin=flow.topics_start.of(topic.name) if is_begun_by_option else "",
+            replaces=pair.replaced_topic(number),
         )
 
 

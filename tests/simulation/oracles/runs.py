@@ -43,6 +43,7 @@ class Oracles(Workload):
         judging: the runs that are between reading back and their word, and since when.
         flow: the flow.
         began: when the run began that goes on.
+        published: when its last step began.
         outcomes: what its runs said.
         is_cut_unseen: whether ledger or positions have lost their ends after a run had begun to plan that goes on.
         was_told: whether a run has said that the ledger lost entries: what it knew of earlier backfills may be gone.
@@ -58,6 +59,7 @@ class Oracles(Workload):
 
     judging: dict[str, float] = field(default_factory=dict)
     began: float = 0.0
+    published: float = 0.0
     outcomes: list[str] = field(default_factory=list)
     is_cut_unseen: bool = False
     was_told: bool = False
@@ -264,7 +266,9 @@ class Oracles(Workload):
                 # What the target's own clients have written there is not the flow's to prove.
                 must = [it for it in must if self.is_of_source(it)]
             # Of a transaction that has ended once more since, the next run has to see it.
-            later = {value for value, at in self.ended_again.items() if at >= began}
+            # Nothing looks at one around a position that has not moved.
+            since = min(self.wall_ms(began), position.at)
+            later = {value for value, at in self.ended_again.items() if self.wall_ms(at) >= since}
             gone = self.removed | self.left_out | later
             missing = [it for it in must if it not in there_now and it not in gone]
             if self.harmed_at >= began and not self.was_injected("cut internal"):

@@ -143,11 +143,20 @@ def test_a_topic_that_was_recreated_fails_and_the_others_are_copied(source: Fake
 def test_a_topic_that_was_recreated_begins_at_the_plans_start_where_the_flow_appends_it(
     source: FakeSource,
 ) -> None:
-    recreated = a_range(start=3)
+    recreated = replace(a_range(start=3), replaces="id of the old one")
     writer = FakeWriter(positions={recreated.source: Position(25, "id of the old one")})
     limits = replace(ALL_AT_ONCE, append_recreated=True)
     assert copied([recreated], source, writer, limits) == done(recreated)
     assert writer.copied(recreated.source) == (3, 40)
+
+
+def test_an_old_plan_sets_no_position_of_a_newer_topic_back(source: FakeSource) -> None:
+    planned = replace(a_range(start=3), replaces="id of the first one")
+    writer = FakeWriter(positions={planned.source: Position(25, "id of the third one")})
+    (failed,) = copied([planned], source, writer, replace(ALL_AT_ONCE, append_recreated=True))
+    assert failed.failure
+    assert "another run has copied on" in failed.failure.message
+    assert writer.positions[planned.source].offset == 25
 
 
 @pytest.mark.parametrize(

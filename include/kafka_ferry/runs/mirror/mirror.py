@@ -192,12 +192,13 @@ class Copying:
 
         def forgotten(ledger: LedgerTable) -> dict[TopicPartition, Position]:
             known = read_positions(flow.target, flow.name)
-            written = ledger.positions()
+            written, released = ledger.positions(), ledger.released_topics()
             return {
                 tp: replace(written[tp], origins=planned[tp].origins)
                 for tp in planned.keys() & written.keys()
-                # Positions in an earlier topic of that name do not count.
+                # Positions in an earlier topic of that name do not count, nor those in one that was given up.
                 if written[tp].remote_topic_id == planned[tp].remote_topic_id
+                and written[tp].remote_topic_id not in released
                 and (
                     tp not in known
                     or (goes_back and not is_confirmed(known[tp], written[tp]))

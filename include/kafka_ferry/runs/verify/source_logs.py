@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.errors import FerryError
+from kafka_ferry.ledger.queries.copied_ranges import ranges_with
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.wire import connect
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from kafka_ferry.config import Flow
-    from kafka_ferry.ledger import CopiedRange, LedgerRange
+    from kafka_ferry.ledger import CopiedRange, LedgerRange, LedgerTable
     from kafka_ferry.model import Position
     from kafka_ferry.verify import PartitionRow
     from kafka_ferry.wire import WireCluster
@@ -42,6 +43,7 @@ _BY_THE_SOURCE: Final = frozenset({*_OF_TRANSACTIONS, Reason.COMPACTED, Reason.L
 
 def compare_with_source(
     flow: Flow,
+    ledger: LedgerTable,
     rows: Sequence[PartitionRow],
     positions: Mapping[TopicPartition, Position],
     ranges: Iterable[LedgerRange] = (),
@@ -52,6 +54,7 @@ def compare_with_source(
 
     Args:
         flow: the flow.
+        ledger: its ledger, projected.
         rows: the partitions that are verified.
         positions: the flow's, by *target* partition.
         ranges: what is to be proved of them.
@@ -76,7 +79,7 @@ def compare_with_source(
     }
     by_source = {row.source: position for row, position in at.items()}
     if flow.isolation_level == "read_committed":
-        reopened = _reopened_transactions(flow, by_source, ranges)
+        reopened = _reopened_transactions(flow, ledger, by_source, ranges)
         for row, position in at.items():
             if row.source in reopened:
                 since_reopened = position.offset - reopened[row.source]
@@ -94,28 +97,31 @@ def _epoch_position(
 
 
 def _reopened_transactions(
-    flow: Flow, positions: Mapping[TopicPartition, Position], ranges: Iterable[LedgerRange]
+    flow: Flow,
+    ledger: LedgerTable,
+    positions: Mapping[TopicPartition, Position],
+    ranges: Iterable[LedgerRange],
 ) -> dict[TopicPartition, int]:
     """The first record of a transaction that has ended otherwise since, of each *source* partition that has one.
 
     Args:
         flow: the flow.
+        ledger: its ledger: such a transaction may begin in what was proved before.
         positions: where copying stands, by *source* partition, each with a leader epoch.
-        ranges: what is to be proved. What was proved before ends where no transaction is open.
+        ranges: what is to be proved.
     """
-    copied = _with_transactions(positions, ranges)
+    starts = _starts_with_transactions(positions, ranges)
     reopened: dict[TopicPartition, int] = {}
-    if not copied:
+    if not starts:
         return reopened
-    starts = {tp: min(it.start for it in some) for tp, some in copied.items()}
     try:
         with retry_for(_WAIT_S), connect(flow.source) as cluster:
             places = _epoch_starts(cluster, positions, starts)
             logs = retry(partial(led_logs, cluster, list(places))) if places else {}
             for tp, source_log in logs.items():
-                was_aborted = partial(_was_aborted, copied[tp])
+                was_aborted = partial(_was_aborted, ledger, tp, positions[tp])
                 firsts = [
-                    next(ended_otherwise(cluster, source_log, it, was_aborted, starts[tp]), None)
+                    next(ended_otherwise(cluster, source_log, it, was_aborted), None)
                     for it in places[tp]
                 ]
                 if ended := [first for first in firsts if first is not None]:
@@ -125,23 +131,27 @@ def _reopened_transactions(
     return reopened
 
 
-def _with_transactions(
+def _starts_with_transactions(
     positions: Mapping[TopicPartition, Position], ranges: Iterable[LedgerRange]
-) -> dict[TopicPartition, Sequence[CopiedRange]]:
-    """The ranges of each partition that has a transaction's end or an aborted record, the newest last."""
+) -> dict[TopicPartition, int]:
+    """Where the ranges of each partition begin that has a transaction's end or an aborted record."""
     of_partition: dict[TopicPartition, list[CopiedRange]] = defaultdict(list)
-    for entry in sorted(ranges, key=lambda it: it.ledger_offset):
-        copied = entry.copied
-        tp = TopicPartition(copied.topic, copied.partition)
-        position = positions.get(tp)
-        of_position = position and (position.topic_id, position.remote_topic_id)
-        if entry.window is None and of_position == (copied.topic_id, copied.remote_topic_id):
-            of_partition[tp].append(copied)
+    for entry in ranges:
+        tp = TopicPartition(entry.copied.topic, entry.copied.partition)
+        if tp in positions and _is_ordinary(entry, positions[tp]):
+            of_partition[tp].append(entry.copied)
     return {
-        tp: some
+        tp: min(it.start for it in some)
         for tp, some in of_partition.items()
         if any(it.reasons.get(reason) for it in some for reason in _OF_TRANSACTIONS)
     }
+
+
+def _is_ordinary(entry: LedgerRange, position: Position) -> bool:
+    """Whether a range is none of a backfill, and of the same topics as the position."""
+    copied = entry.copied
+    ids = copied.topic_id, copied.remote_topic_id
+    return entry.window is None and ids == (position.topic_id, position.remote_topic_id)
 
 
 def _epoch_starts(
@@ -161,11 +171,14 @@ def _epoch_starts(
     return places
 
 
-def _was_aborted(ranges: Sequence[CopiedRange], offset: int) -> bool | None:
-    """Whether a record was left out as aborted; None where the ranges do not tell."""
-    newest = next((it for it in reversed(ranges) if it.start <= offset < it.end), None)
-    if newest is None:
+def _was_aborted(
+    ledger: LedgerTable, source: TopicPartition, position: Position, offset: int
+) -> bool | None:
+    """Whether a record was left out as aborted; None where the ledger does not tell."""
+    ordinary = [it for it in ranges_with(ledger, source, offset) if _is_ordinary(it, position)]
+    if not ordinary:
         return None
+    newest = ordinary[-1].copied
     if any(it.source <= offset < it.source + it.records for it in newest.segments):
         return False
     reasons = {reason for reason, offsets in newest.reasons.items() if offsets}

@@ -85,7 +85,7 @@ def rows_of_partitions(
         ),
         verified,
     )
-    return compare_with_source(run.flow, rows, positions, due.ranges)
+    return compare_with_source(run.flow, run.ledger, rows, positions, due.ranges)
 
 
 def _rows_of_backfill(

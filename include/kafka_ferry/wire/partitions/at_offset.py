@@ -84,7 +84,7 @@ def batch_and_fate_at(
     return batch_at(cluster, log, offset), False
 
 
-def open_at(cluster: WireCluster, log: PartitionLog, offset: int, start: int = 0) -> dict[int, int]:
+def open_at(cluster: WireCluster, log: PartitionLog, offset: int) -> dict[int, int]:
     """The first records of transactions that have records before an offset and no marker, by producer.
 
     Of one whose last record is more than 100,000 offsets before, nothing is known.
@@ -93,7 +93,6 @@ def open_at(cluster: WireCluster, log: PartitionLog, offset: int, start: int = 0
         cluster: the cluster.
         log: the log.
         offset: the offset.
-        start: the offset before which records do not count.
 
     Raises:
         CorruptBatch: on bytes that are not a valid batch.
@@ -102,7 +101,7 @@ def open_at(cluster: WireCluster, log: PartitionLog, offset: int, start: int = 0
     begun: dict[int, Batch] = {}
     end = min(offset, log.end)
     # The first batch may begin before that.
-    first = max(log.start, start, end - _MOST_OPEN)
+    first = max(log.start, end - _MOST_OPEN)
     for batch in stored_batches(cluster, log, first, end):
         header = batch.header
         if header.is_control:
@@ -123,14 +122,13 @@ def ended_otherwise(
     log: PartitionLog,
     offset: int,
     was_aborted: Callable[[int], bool | None],
-    start: int = 0,
 ) -> Iterator[int]:
     """The first records, ascending, of transactions that span an offset and have ended otherwise than copied.
 
     Args and errors as of ``open_at``, and:
         was_aborted: whether a record was left out as aborted; None where that is not known.
     """
-    for first in sorted(retry(partial(open_at, cluster, log, offset, start)).values()):
+    for first in sorted(retry(partial(open_at, cluster, log, offset)).values()):
         if (was := was_aborted(first)) is None:
             continue
         is_aborted = retry(partial(_is_aborted_at, cluster, log, first))

@@ -205,18 +205,23 @@ def test_a_lost_remote_topic_is_decided_again() -> None:
 
 
 RELEASED = frozenset([REMOTE.topic_id])
+BY_LEDGER = replace(KEPT, origin="ledger")
 
 
 @pytest.mark.parametrize(
     ("offsets", "what"),
     [
-        ("preserved", state(KEPT, mark=a_mark(True), target=(), released=RELEASED)),
-        ("preserved", state(KNOWN, mark=a_mark(False), target=(), released=RELEASED)),
-        ("auto", state(replace(KEPT, origin="ledger"), target=(), released=RELEASED)),
-        ("translated", kept(target=(), released=RELEASED)),
+        ("preserved", state(BY_LEDGER, mark=a_mark(True), target=(), released=RELEASED)),
+        (
+            "preserved",
+            state(replace(BY_LEDGER, producer=None), a_mark(False), target=(), released=RELEASED),
+        ),
+        ("auto", state(BY_LEDGER, target=(), released=RELEASED)),
+        ("translated", kept(position=BY_LEDGER, target=(), released=RELEASED)),
         (
             "preserved",
             kept(
+                position=BY_LEDGER,
                 target=[replace(REMOTE, topic_id="a new one")],
                 remote=(0, 0),
                 released=RELEASED,
@@ -241,6 +246,17 @@ def test_a_remote_topic_that_was_given_up_and_is_still_there_is_left_alone(offse
     refusal = the_refusal(planned(kept(released=RELEASED), flow))
     assert "was given up, and still exists" in refusal.reason
     assert "`ferry repair --topic primary.orders --yes`" in refusal.advice
+
+
+def test_the_positions_that_are_left_of_a_remote_topic_that_was_given_up_are_deleted_first() -> (
+    None
+):
+    left = kept(target=(), released=RELEASED)
+    refusal = the_refusal(planned(left, a_flow()))
+    assert "the flow's group still has positions in it" in refusal.reason
+    assert "`ferry repair --topic primary.orders --yes`" in refusal.advice
+    recopied = planned(left, a_flow(on_target_topic_lost="recopy"))
+    assert placed(recopied) == [(10, 50, -1)]
 
 
 def test_what_another_topic_of_that_name_was_given_up_for_says_nothing_of_this_one() -> None:

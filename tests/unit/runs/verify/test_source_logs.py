@@ -11,6 +11,7 @@ from kafka_ferry.batches.epochs import EpochEnd
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model import Position, TopicPartition
+from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.verify import source_logs
 from kafka_ferry.runs.verify.source_logs import compare_with_source
 from kafka_ferry.verify.rows import Coverage, PartitionRow
@@ -33,7 +34,7 @@ def replaced(
     monkeypatch.setattr(source_logs, "epoch_ends", answer)
     row = PartitionRow("orders", 0, TARGET.topic, 0, 100, Coverage(0, 100), position)
     positions = {TARGET: Position(100, "id", "remote", leader_epoch=epoch)}
-    (found,) = compare_with_source(flow, [row], positions)
+    (found,) = compare_with_source(flow, flow_ledger(flow), [row], positions)
     return found.replaced
 
 

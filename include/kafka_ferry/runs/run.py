@@ -130,6 +130,12 @@ class Run:
         """The report that ``publish`` wrote, None if the run was not published."""
         return self._folder.report()
 
+    @property
+    def data_docs_path(self) -> Path | None:
+        """The first page of the flow's Data Docs on this machine."""
+        local = self._context.state.local_path
+        return local / "data_docs" / "index.html" if local else None
+
     def failure(self, step: str, shard: int | None = None) -> FerryError | None:
         """What a step raised the last time, in this process or another; None if it succeeded.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -281,12 +282,21 @@ def test_a_format_that_no_expression_reads_changes_nothing(
         ("cast(to_timestamp(cast(key as string)) as string)", "to_timestamp"),
         ("cast(cast(array(topic) as array<timestamp>)[0] as string)", "to_timestamp"),
         ("cast(from_json(topic, 'a timestamp').a as string)", "to_timestamp"),
-        ("cast(variant_get(parse_json(topic), '$.a', 'timestamp') as string)", "to_timestamp"),
+        (
+            "cast(variant_get(to_variant_object(array(topic)), '$[0]', 'timestamp') as string)",
+            "to_timestamp",
+        ),
         ("cast(from_json(topic, 'a decimal(10,2)').a as string)", "cast(text as decimal)"),
         ("cast(from_csv(topic, 'a double').a as string)", "cast(text as double)"),
         ("cast(from_xml(topic, 'a array<decimal(9,0)>').a[0] as string)", "cast(text as decimal)"),
-        ("cast(variant_get(parse_json(topic), '$', 'boolean') as string)", "cast(text as boolean)"),
+        (
+            "cast(variant_get(to_variant_object(array(topic)), '$[0]', 'boolean') as string)",
+            "cast(text as boolean)",
+        ),
         ("cast(cast(split(topic, ',') as array<float>)[0] as string)", "cast(text as float)"),
+        ("cast(from_xml(topic, 'a boolean').a as string)", "cast(text as boolean)"),
+        ("to_json(from_json(topic, 'a array<variant>'))", "nested deep"),
+        ("to_json(from_xml(topic, 'variant'))", "nested deep"),
         ("cast(topic like any ('a%', '%a%b') as string)", "write a LIKE for each"),
         ("cast(topic not like all ('%a%_b%') as string)", "write a LIKE for each"),
     ],
@@ -310,10 +320,25 @@ def test_a_field_of_a_type_that_takes_hours_is_refused(pair: Pair, spark: SparkS
     assert "types: has an interval" in refusal(pair, spark, rule)
     rule["types"] = {"value.a": "array<varchar(3)>"}
     assert "is for columns of tables: write string" in refusal(pair, spark, rule)
+    rule["types"] = {"value.a": "array<variant>"}
+    assert "has a variant" in refusal(pair, spark, rule)
     # Nor is a field that has such a name.
     rule["types"] = {"value.b.interval": "int", "value.a": "struct<interval: int>"}
     flow = pair.flow(["orders"], transform=[rule | {"topics": ["orders"]}])
     assert checked_rules(spark(), flow)
+
+
+def evaluated(
+    pair: Pair, spark: SparkSource, rule: dict[str, object], values: Sequence[bytes]
+) -> list[Any]:
+    """What a rule gives for records with these values."""
+    flow = pair.flow(["orders"], transform=[rule])
+    session = rules_session(spark())
+    columns = {"rule": pa.array([0] * len(values), pa.int32()), "value": pa.array(values)}
+    rows = pa.table(
+        [columns.get(it.name, pa.nulls(len(values), it.type)) for it in ROWS], schema=ROWS
+    )
+    return RulesQuery(session, flow).with_results(session.createDataFrame(rows)).collect()
 
 
 def test_a_text_that_takes_hours_to_become_a_number_fails_at_once(
@@ -331,15 +356,9 @@ def test_a_text_that_takes_hours_to_become_a_number_fails_at_once(
             "headers['boolean']": "try_cast(value as boolean)",
         },
     }
-    flow = pair.flow(["orders"], transform=[rule])
-    session = rules_session(spark())
     values = [b"-1.50", b" 2 ", *slow]
-    columns = {"rule": pa.array([0] * len(values), pa.int32()), "value": pa.array(values)}
-    rows = pa.table(
-        [columns.get(it.name, pa.nulls(len(values), it.type)) for it in ROWS], schema=ROWS
-    )
 
-    got = RulesQuery(session, flow).with_results(session.createDataFrame(rows)).collect()
+    got = evaluated(pair, spark, rule, values)
 
     assert [[it and bytes(it) for it in row.results] for row in got[:2]] == [
         [b"-1.50", b"-1.5", b"false", None],
@@ -347,6 +366,26 @@ def test_a_text_that_takes_hours_to_become_a_number_fails_at_once(
     ]
     assert [row.failed for row in got] == [-1, -1, *[1] * len(slow)]
     assert bytes(got[-1].results[1]) == b"-1.0"
+
+
+def test_csv_and_xml_that_take_hours_fail_at_once(pair: Pair, spark: SparkSource) -> None:
+    """Long words with capital sigmas, and very many elements where an array is read."""
+    rule = {
+        "topics": ["orders"],
+        "format": {"value": "string"},
+        "set": {
+            "headers['csv']": "from_csv(value, 'a string').a",
+            "headers['xml']": "size(from_xml(value, 'a array<string>').a)",
+        },
+    }
+    fine = ["ΔΣ,ΣΔ" * 10_000, f"<r>{'<a>1</a>' * 1_000}</r>"]
+    slow = ["Σ" * 5_000, f"{'δ' * 5_000}Σ", f"<r>{'<a/>' * 40_000}</r>"]
+
+    got = evaluated(pair, spark, rule, [it.encode() for it in (*fine, *slow)])
+
+    assert [row.failed for row in got] == [-1, -1, 1, 1, 2]
+    assert bytes(got[0].results[0]) == "ΔΣ".encode()
+    assert bytes(got[1].results[1]) == b"1000"
 
 
 def test_a_pattern_of_several_parts_takes_no_time_and_finds_what_spark_s_own_finds(
@@ -443,8 +482,8 @@ UDT, STRUCT = json.dumps(CLASS), json.dumps({"type": "struct", "fields": [FIELD]
         f"from_xml(topic, '{STRUCT}').a",
         f"builtin.from_json(topic, '{STRUCT}').a",
         f"to_json(transform(array(topic), x -> from_json(x, '{STRUCT}')))",
-        f"variant_get(parse_json(topic), '$', '{UDT}')",
-        f"try_variant_get(parse_json(topic), '$', '{UDT}')",
+        f"variant_get(to_variant_object(array(topic)), '$[0]', '{UDT}')",
+        f"try_variant_get(to_variant_object(array(topic)), '$[0]', '{UDT}')",
         f"cast(schema_of_json('{{}}') || from_json(topic, reverse('{STRUCT[::-1]}')).a as string)",
     ],
 )

@@ -15,6 +15,7 @@ from kafka_ferry.spark.transforms.repeatable import (
     names_class,
     names_schema_file,
     not_repeatable,
+    reads_variant,
     unknown_function,
 )
 from kafka_ferry.spark.transforms.slow_texts import reads_slow_text, without_slow_texts
@@ -210,7 +211,7 @@ def repeatable(
     if not resolved.tree.deterministic() or resolved.tree.containsPattern(patterns.CURRENT_LIKE()):
         raise ValueError(f"depends on chance, the time, the user or the session{_AGAIN}")
     plain = resolved.plain(spark)
-    if problem := reads_slow_text(plain) or lists_patterns(plain):
+    if problem := reads_slow_text(plain) or lists_patterns(plain) or reads_variant(plain):
         raise ValueError(problem)
     if problem := not_repeatable(expression.text, expression.tree, plain):
         raise ValueError(f"{problem}{_AGAIN}")
@@ -262,7 +263,7 @@ def json_type(fields: Mapping[tuple[str, ...], str]) -> Any:
 def _read_type(text: str) -> Any:
     """A type as SQL has it; raises ``ValueError`` if it is none of Spark's, or none for a text's field."""
     from pyspark.errors import ParseException
-    from pyspark.sql.types import CalendarIntervalType, CharType, DataType, VarcharType
+    from pyspark.sql.types import CalendarIntervalType, CharType, DataType, VarcharType, VariantType
 
     try:
         type_ = DataType.fromDDL(text)
@@ -272,6 +273,8 @@ def _read_type(text: str) -> Any:
         # Those of days or of months read only what is quick.
         if isinstance(part, CalendarIntervalType):
             raise ValueError("has an interval, which may take hours: read text, and use cast")
+        if isinstance(part, VariantType):
+            raise ValueError("has a variant, which ends Spark where it is nested deep: read text")
         if isinstance(part, CharType | VarcharType):
             raise ValueError(f"{text!r} is for columns of tables: write string")
     return type_

@@ -29,7 +29,7 @@ last_day lcase least left len length levenshtein like ln locate log log10 log1p 
 make_date make_dt_interval make_interval make_time make_timestamp make_timestamp_ltz make_timestamp_ntz
 make_valid_utf8 make_ym_interval map map_concat map_contains_key map_entries map_filter map_from_arrays
 map_from_entries map_keys map_values map_zip_with mask md5 minute mod month monthname months_between
-named_struct nanvl negative next_day not nullif nullifzero nvl nvl2 octet_length or overlay parse_json parse_url
+named_struct nanvl negative next_day not nullif nullifzero nvl nvl2 octet_length or overlay parse_url
 pi pmod position positive pow power printf quarter quote radians raise_error reduce regexp regexp_count
 regexp_extract regexp_extract_all regexp_instr regexp_like regexp_replace regexp_substr repeat replace reverse
 right rint rlike round rpad rtrim schema_of_csv schema_of_json schema_of_variant_agg
@@ -41,7 +41,7 @@ time_to_seconds time_trunc timestamp timestamp_micros timestamp_millis timestamp
 to_char to_csv to_date to_json to_number to_time to_timestamp to_timestamp_ltz to_timestamp_ntz
 to_unix_timestamp to_utc_timestamp to_varchar to_variant_object transform transform_keys transform_values
 translate trim trunc try_add try_aes_decrypt try_divide try_element_at try_make_interval try_make_timestamp
-try_make_timestamp_ltz try_make_timestamp_ntz try_mod try_multiply try_parse_json try_parse_url try_subtract
+try_make_timestamp_ltz try_make_timestamp_ntz try_mod try_multiply try_parse_url try_subtract
 try_to_binary try_to_date try_to_number try_to_time try_to_timestamp try_url_decode try_validate_utf8
 try_variant_get typeof ucase unbase64 unhex unix_date unix_micros unix_millis unix_seconds unix_timestamp upper
 url_decode url_encode validate_utf8 variant_get vector_avg vector_cosine_similarity vector_inner_product
@@ -55,7 +55,8 @@ Those of XPath fetch the DTD that a record names, from any address. Those of ske
 for: of a record with some bytes, more than there is, which no rule survives. to_xml() writes what it has begun for a
 record, and could not end, before the next record's: a character that XML does not have is enough. What is
 nested deep in some KB of JSON or of a geometry overflows Java's stack in schema_of_variant(), st_geomfromwkb() and
-st_geogfromwkb(), which ends the executor, or the driver, with all of its tasks.
+st_geogfromwkb(), or where the variant of parse_json() becomes text, which ends the executor, or the driver, with all
+of its tasks.
 """
 
 # By function, the place of the argument with options.
@@ -80,7 +81,8 @@ _FIXED: Final = r"\s*(?:[-+]?\d{4}|epoch\b)"
 _FIXED_TEXT: Final = re.compile(_FIXED, re.IGNORECASE)
 _FIXED_LITERAL: Final = re.compile(rf"""\w+\s*r?(['"]){_FIXED}[^'"\\]*\1""", re.IGNORECASE)
 _INSTANTS: Final = ("date", "timestamp", "timestamp_ntz")
-_TEXT_READERS: Final = ("JsonToStructs", "CsvToStructs", "XmlToStructs", "VariantGet")
+_STRUCT_READERS: Final = ("JsonToStructs", "CsvToStructs", "XmlToStructs")
+_TEXT_READERS: Final = (*_STRUCT_READERS, "VariantGet")
 _TIMESTAMP: Final = '"timestamp"'
 _TEXTS: Final = ("string", "char", "variant")
 # What builds a map keeps the entries of a record for which that fails, and adds them to the next record's, or breaks
@@ -131,6 +133,14 @@ def names_class(parsed: Tree) -> bool:
         if schema.kind != "Literal" or text.startswith(_JSON_BEGINS):
             return True
     return False
+
+
+def reads_variant(tree: Tree) -> str:
+    """Where an expression makes a variant of text, which may overflow Java's stack; "" for nowhere."""
+    for node in tree.nodes:
+        if node.kind in _STRUCT_READERS and '"variant"' in json.dumps(dict(node.fields)):
+            return "reads a variant out of text, which ends Spark where it is nested deep: name fields and their types"
+    return ""
 
 
 def not_repeatable(text: str, parsed: Tree, resolved: Tree) -> str:

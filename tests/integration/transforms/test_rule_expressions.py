@@ -295,6 +295,8 @@ def test_a_format_that_no_expression_reads_changes_nothing(
         ),
         ("cast(cast(split(topic, ',') as array<float>)[0] as string)", "cast(text as float)"),
         ("cast(from_xml(topic, 'a boolean').a as string)", "cast(text as boolean)"),
+        ("get_json_object(topic, '$.a[*] [ * ].b')", "nested deep"),
+        ("get_json_object(topic, concat('$[*]', '[*]'))", "write the path as a literal"),
         ("to_json(from_json(topic, 'a array<variant>'))", "nested deep"),
         ("to_json(from_xml(topic, 'variant'))", "nested deep"),
         ("cast(topic like any ('a%', '%a%b') as string)", "write a LIKE for each"),

@@ -12,6 +12,7 @@ from kafka_ferry.config.options.transform import PARTS, with_secrets
 from kafka_ferry.config.types.record_path import RecordPath
 from kafka_ferry.spark.transforms.like_patterns import lists_patterns, with_single_searches
 from kafka_ferry.spark.transforms.repeatable import (
+    flattens_arrays,
     names_class,
     names_schema_file,
     not_repeatable,
@@ -72,6 +73,11 @@ class ParsedExpression:
         if names_class(self.tree):
             raise ValueError(
                 "has a schema that is no text of DDL: write it as 'name type, ...', or use schema_of_json"
+            )
+        if flattens_arrays(self.tree):
+            raise ValueError(
+                "may have a path with [*][*], which ends Spark where arrays are nested deep: write the path as a "
+                "literal, with one [*] in a row"
             )
         if names_schema_file(self.tree):
             raise ValueError(

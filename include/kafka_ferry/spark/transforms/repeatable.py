@@ -71,6 +71,9 @@ _SCHEMAS: Final = {
     "try_variant_get": 2,
 }
 _SCHEMAS_OF: Final = ("schema_of_json", "schema_of_csv", "schema_of_xml")
+# Its argument with the path; two of these in a row have Spark go as deep into arrays as a record nests them.
+_PATHS: Final = {"get_json_object": 1}
+_FLATTENS: Final = "[*][*]"
 _JSON_BEGINS: Final = ("{", '"', "[")
 _QUALIFIERS: Final = (["builtin"], ["system", "builtin"])
 _ENCRYPT: Final = "aes_encrypt"
@@ -132,6 +135,19 @@ def names_class(parsed: Tree) -> bool:
         text = str(schema.fields.get("value")).strip()
         if schema.kind != "Literal" or text.startswith(_JSON_BEGINS):
             return True
+    return False
+
+
+def flattens_arrays(parsed: Tree) -> bool:
+    """Whether an expression may have a path of JSON that goes as deep as arrays are nested, and overflows the stack."""
+    for node in parsed.nodes:
+        place = _PATHS.get(node.names[-1].lower())
+        if node.kind == "UnresolvedFunction" and place is not None:
+            path = parsed.child(node, place)
+            # Spark skips white space in it; what is computed may be any path.
+            text = "".join(str(path.fields.get("value")).split()) if path else ""
+            if path and (path.kind != "Literal" or _FLATTENS in text):
+                return True
     return False
 
 

@@ -370,24 +370,26 @@ def test_a_text_that_takes_hours_to_become_a_number_fails_at_once(
     assert bytes(got[-1].results[1]) == b"-1.0"
 
 
-def test_csv_and_xml_that_take_hours_fail_at_once(pair: Pair, spark: SparkSource) -> None:
-    """Long words with capital sigmas, and very many elements where an array is read."""
+def test_csv_xml_and_numbers_that_take_hours_fail_at_once(pair: Pair, spark: SparkSource) -> None:
+    """Long words with capital sigmas, very many elements where an array is read, and very many commas."""
     rule = {
         "topics": ["orders"],
         "format": {"value": "string"},
         "set": {
             "headers['csv']": "from_csv(value, 'a string').a",
             "headers['xml']": "size(from_xml(value, 'a array<string>').a)",
+            "headers['number']": "if(value like ',%', try_to_number(value, '9,999'), 0)",
         },
     }
-    fine = ["ΔΣ,ΣΔ" * 10_000, f"<r>{'<a>1</a>' * 1_000}</r>"]
-    slow = ["Σ" * 5_000, f"{'δ' * 5_000}Σ", f"<r>{'<a/>' * 40_000}</r>"]
+    fine = ["ΔΣ,ΣΔ" * 10_000, f"<r>{'<a>1</a>' * 1_000}</r>", ",123"]
+    slow = ["Σ" * 5_000, f"{'δ' * 5_000}Σ", f"<r>{'<a/>' * 40_000}</r>", "," * 1_000]
 
     got = evaluated(pair, spark, rule, [it.encode() for it in (*fine, *slow)])
 
-    assert [row.failed for row in got] == [-1, -1, 1, 1, 2]
+    assert [row.failed for row in got] == [-1, -1, -1, 1, 1, 2, 3]
     assert bytes(got[0].results[0]) == "ΔΣ".encode()
     assert bytes(got[1].results[1]) == b"1000"
+    assert bytes(got[2].results[2]) == b"123"
 
 
 def test_a_pattern_of_several_parts_takes_no_time_and_finds_what_spark_s_own_finds(

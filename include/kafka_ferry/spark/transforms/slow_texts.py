@@ -5,8 +5,9 @@
 (b) Many capital sigmas: what one is in small letters depends on all letters around it, and Spark makes small letters
     of what is to be another number, a truth value or an interval, and of every line of CSV.
 (c) XML with many elements, where arrays are read of it: Spark copies an array for each element that is added.
+(d) Many commas, for to_number().
 
-``JsonFields`` keeps (a) from what a rule's ``types`` have read. What would be (b) or (c) as a whole fails.
+``JsonFields`` keeps (a) from what a rule's ``types`` have read. What would be (b), (c) or (d) as a whole fails.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import Any, Final
 
 from kafka_ferry.spark.transforms.trees import Node, Tree, type_of, with_child
 
-_FAR: Final = r"[eE][-+]?\p{Nd}{4}|(?s:.{1000})"
+_LONG: Final = r"(?s:.{1000})"
+_FAR: Final = rf"[eE][-+]?\p{{Nd}}{{4}}|{_LONG}"
 _NOT_ASCII: Final = r"[^\x00-\x7f]"
 # No value of any of these types.
 _NOTHING: Final = "?"
@@ -78,6 +80,8 @@ def _slow_as_a_whole(node: Node) -> str:
     """What of a text is too much for what reads it as a whole, as a regular expression; "" for nothing."""
     if node.kind == "CsvToStructs":
         return _LONG_WORD
+    if node.kind in ("ToNumber", "TryToNumber"):
+        return _LONG
     if node.kind == "XmlToStructs" and '"array"' in json.dumps(dict(node.fields)):
         return _MANY_ELEMENTS
     return ""

@@ -68,6 +68,7 @@ class History(Oracles):
         self.moments: list[float] = []
         self._is_at_end = self._is_away = self._is_taken_over = False
         self._silent: dict[str, float] = {}
+        self._windows: dict[str, Window | None] = {}
         self._checkpoints: list[Any] = []
         self.ways.append(self)
         if self.case.both_ways:
@@ -182,19 +183,19 @@ class History(Oracles):
             if self.case.backfills and self.random.random() < 0.7:
                 self._run(self, f"backfill-{number}", self._window())
             if self.case.clears:
-                self._clear(number)
+                self._clear()
             if self.wrong:
                 return
             self.world.pass_time(self.random.choice((1.0, 200.0)))
         self._end()
 
-    def _clear(self, number: int) -> None:
+    def _clear(self) -> None:
         """Let a person clear tasks of a run that is over, so that they are done again."""
-        way, name = self.random.choice(self.ways), f"run-{self.random.randint(0, number)}"
-        first = self.random.choice(_STEPS)
+        way, name = self.random.choice(self.ways), self.random.choice([*self._windows])
+        first, window = self.random.choice(_STEPS), self._windows[name]
         self.note(f"{name} is cleared from {first} on")
         self.driver = Process("driver")
-        self.world.run(self.driver, lambda: self._steps(way, name, first=first))
+        self.world.run(self.driver, lambda: self._steps(way, name, window, first))
 
     def _take_over(self) -> None:
         """Let an operator take over, until that is done, what another mirror has copied."""
@@ -327,6 +328,7 @@ class History(Oracles):
             other = Process("driver of another run")
             self.world.spawn(other, lambda: self._steps(way, name + BESIDE))
         way.is_cut_unseen &= any(not task.done for task in self.spark.late)
+        self._windows[name] = window
         if self.case.asks:
             self.seen.append((self.world.now, self.shown_by_source()))
         self.driver, faults = Process("driver"), len(self.adversary.injected)

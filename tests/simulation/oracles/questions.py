@@ -105,6 +105,8 @@ def _check_ready(
     # What is deleted on the target alone is not there; a cleaner leaves the newest of each key.
     cleaned = history.removed if history.is_compacted(one.source.topic) else set()
     known = history.accepted | history.left_out | {*history.letters()}
+    # A run has refused to call a copy whole whose source's transactions have ended otherwise.
+    known |= history.ended_again.keys()
     missing = unread - cleaned - {value for _, value in shown} - known
     if missing and one.not_copied == 0:
         what = f"{target} is said to have all of {one.source} that {GROUP} has not read"

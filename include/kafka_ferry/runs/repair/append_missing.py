@@ -38,6 +38,7 @@ from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.provenance.diverged_epochs import copies_of
 from kafka_ferry.runs.provenance.diverged_logs import all_diverged
+from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.repair.accept import accept_ranges, range_at
 from kafka_ferry.runs.repair.consequences import CommittedOffsets, committed_offsets, consequences
 from kafka_ferry.runs.repair.held_records import HeldRecords, read_held
@@ -261,6 +262,11 @@ class AppendMissing:
         elif remote.is_compacted:
             yield (
                 f"{copied.remote_topic} is compacted: an older record after a newer one of its key would replace it."
+            )
+        elif entry.target in lost_ends(flow, self._target, self._run.ledger, [remote]):
+            yield (
+                f"{entry.target} has lost the end of its log: what is appended would get offsets at which the ledger "
+                "has other records. Copy the topic again."
             )
         if here is None or here.topic_id != copied.topic_id:
             yield f"{copied.topic} was deleted on the source, or created again since: it has other records."

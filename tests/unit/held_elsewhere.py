@@ -121,8 +121,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/situations/test_lag.py": "runs/publish: copied_logs",
     "unit/runs/failover/test_unread_letters.py": "runs/failover: readers",
     "integration/situations/test_source.py": "runs/provenance: diverged_epochs",
-    "integration/situations/test_log_ends.py": "runs/plan: split_transactions; "
-    "runs/provenance: log_ends log_mismatches own_producers; "
+    "integration/situations/test_log_ends.py": "runs/provenance: log_ends log_mismatches own_producers; "
     "runs/verify: read_back; wire/partitions: at_offset",
     "integration/situations/test_target.py": "runs/sync_topics: other_ledgers",
     "integration/situations/test_one_file.py": "runs/state: one_file",

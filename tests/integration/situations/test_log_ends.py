@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import VerificationFailed
@@ -19,6 +20,7 @@ from kafka_ferry.model.positions import transactional_id
 from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.failover.failover import failover
+from kafka_ferry.runs.repair.append_missing import AppendMissing
 from kafka_ferry.runs.repair.findings import Findings
 from kafka_ferry.runs.sync_groups.translate import Translator
 from kafka_ferry.runs.takeover.takeover import Takeover
@@ -47,7 +49,15 @@ from tests.support.records.builders import (
 from tests.support.records.groups import commit_alone
 from tests.support.records.histories import named, told, values
 from tests.support.records.mirror_topics import positions_of_mirrormaker_2
-from tests.support.runs.flows import copy_now, copy_planned, failures, make_flow, plan_now, remote
+from tests.support.runs.flows import (
+    copy_now,
+    copy_planned,
+    failures,
+    ledger_rows,
+    make_flow,
+    plan_now,
+    remote,
+)
 from tests.support.runs.pair import Pair, Unique
 from tests.support.runs.proof import NO_SPARK, prove, verified
 
@@ -260,6 +270,47 @@ def test_a_transaction_that_was_copied_in_part_and_has_ended_otherwise_since_is_
         verified(flow, "run-2")
 
 
+@pytest.mark.parametrize("is_aborted", [True, False])
+@pytest.mark.short("True")
+def test_a_transaction_that_a_proved_range_ends_within_and_that_has_ended_otherwise_since_is_noticed(
+    is_aborted: bool, own: Pair
+) -> None:
+    """Another producer's transaction was open behind its first records, so that the run ended there."""
+    topic, split, behind = own.topic("between", keyed("first", 3)), *map(own.unique, ("a", "b"))
+    flow = new_flow(own, topic)
+    first, second = begin_transaction(own, split), begin_transaction(own, behind)
+    for producer in (first, second, first):
+        producer.produce(topic, b"1")
+        producer.flush()
+    end_transaction(own, split, first, commit=not is_aborted)
+    prove(flow)
+    assert [(row["start"], row["end"]) for row in ledger_rows(flow)] == [(0, 4)]
+    with broker_down(own.primary, orderly=True):
+        # All records stay, and the first transaction's marker is lost.
+        cut_log(own.primary, topic, 6)
+    own.produce(topic, keyed("again", 1), transactional_id=split, abort=not is_aborted)
+    end_transaction(own, behind, second, commit=True)
+
+    assert failures(copy_now(flow, "run-2")) == []
+    with pytest.raises(VerificationFailed, match="lost or replaced 6 offsets before 9"):
+        verified(flow, "run-2")
+
+
+def begin_transaction(own: Pair, transactional_id: str) -> Producer:
+    """A producer of the source's with an open transaction."""
+    settings = {"bootstrap.servers": own.primary.bootstrap, "log_level": 0}
+    producer = Producer({**settings, "transactional.id": transactional_id})
+    producer.init_transactions()
+    producer.begin_transaction()
+    return producer
+
+
+def end_transaction(own: Pair, transactional_id: str, producer: Producer, *, commit: bool) -> None:
+    """End it; returns when its marker is in the log."""
+    (producer.commit_transaction if commit else producer.abort_transaction)()
+    begin_transaction(own, transactional_id)
+
+
 @pytest.mark.long
 def test_a_range_that_was_left_as_it_is_excuses_no_other_record_of_its_partition(own: Pair) -> None:
     target = own.backup
@@ -287,6 +338,19 @@ def test_a_range_that_was_left_as_it_is_excuses_no_other_record_of_its_partition
         Run(flow, "run-3").verify(NO_SPARK, everything=True)
     Findings(flow).leave([f"{topic}-0:30"], "the disk")
     verified(flow, "run-3")
+
+
+def test_what_the_end_of_a_log_has_lost_is_not_appended(own: Pair) -> None:
+    """It would get its old offsets, of which the ledger would have two ranges for ever."""
+    flow = proved(own, "tail", more=20)
+    verified(flow, "run-2")
+    (topic,) = flow.topics
+    with broker_down(own.backup, orderly=True):
+        cut_log(own.backup, remote(flow, topic), 31)
+
+    proposal = AppendMissing(flow).proposal(TopicPartition(topic, 0), 35)
+
+    assert "has lost the end of its log" in proposal.refusal
 
 
 @pytest.mark.long

@@ -179,6 +179,20 @@ def ranges_with(ledger: LedgerTable, source: TopicPartition, offset: int) -> lis
     return sorted(ranges, key=lambda entry: entry.ledger_offset)
 
 
+def ranges_ending_at(
+    ledger: LedgerTable, ends: Mapping[TopicPartition, int], partitions: Collection[TopicPartition]
+) -> Iterator[LedgerRange]:
+    """The ranges of *source* ``partitions`` that end at the source offset that ``ends`` has of each."""
+    if not partitions:
+        return
+    wanted = is_one_of("topic", {tp.topic for tp in partitions})
+    wanted &= pc.field("end").isin(sorted({ends[tp] for tp in partitions}))
+    for entry in ledger.matching_ranges(wanted):
+        tp = TopicPartition(entry.copied.topic, entry.copied.partition)
+        if tp in partitions and entry.copied.end == ends[tp]:
+            yield entry
+
+
 def is_written_over(
     ledger: LedgerTable, target: TopicPartition, remote_topic_id: str, offset: int, since: int
 ) -> bool:

@@ -49,11 +49,18 @@ def split_transactions(
     return split
 
 
-def _was_aborted(ledger: LedgerTable, source: TopicPartition, offset: int) -> bool:
-    """Whether a record was left out as aborted; a range that had both does not say so of what a rule left out."""
-    ordinary = [it.copied for it in ranges_with(ledger, source, offset) if it.window is None]
-    if not ordinary:
+def _was_aborted(ledger: LedgerTable, source: TopicPartition, offset: int) -> bool | None:
+    """Whether a record was left out as aborted; a range that had both does not say so of what a rule left out.
+
+    None where the flow has not copied from there, as below the offset at which it began.
+    """
+    ranges = ranges_with(ledger, source, offset)
+    ordinary = [it.copied for it in ranges if it.window is None]
+    # Below where the flow began, backfills have copied, each a part.
+    copied = ordinary[-1:] or [it.copied for it in ranges]
+    if any(it.source <= offset < it.source + it.records for one in copied for it in one.segments):
         return False
-    newest = ordinary[-1]
-    is_copied = any(it.source <= offset < it.source + it.records for it in newest.segments)
-    return not is_copied and newest.reasons.get(Reason.ABORTED, 0) > 0
+    reasons = {reason for one in copied for reason, offsets in one.reasons.items() if offsets}
+    if Reason.OUTSIDE_WINDOW in reasons:
+        return None
+    return Reason.ABORTED in reasons if copied else None

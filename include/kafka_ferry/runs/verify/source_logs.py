@@ -1,9 +1,10 @@
 """Whether the source's logs are still those that were copied, now that the word is to be said.
 
-A partition may stop within a transaction: its first records are copied, or left out as aborted, and the next run goes
-on after them. If the source's log is truncated before the marker meanwhile, the position is not below the place where
-the logs part; and the producer's next marker may say the opposite. Such a transaction has records before a place where
-a leader epoch begins, and ends after it.
+A range may end within a transaction, where the partition has stopped, or where another producer's transaction was open
+behind it: its first records are copied, or left out as aborted, and the next run goes on after them. If the source's
+log is truncated before the marker meanwhile, the position is not below the place where the logs part; and the
+producer's next marker may say the opposite. Such a transaction has records before a place where a leader epoch begins,
+and ends after it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger.queries.copied_ranges import ranges_with
+from kafka_ferry.ledger.queries.copied_ranges import ranges_ending_at, ranges_with
+from kafka_ferry.ledger.queries.run_starts import isolation_levels
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.wire import connect
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from kafka_ferry.config import Flow
-    from kafka_ferry.ledger import CopiedRange, LedgerRange, LedgerTable
+    from kafka_ferry.ledger import LedgerRange, LedgerTable
     from kafka_ferry.model import Position
     from kafka_ferry.verify import PartitionRow
     from kafka_ferry.wire import WireCluster
@@ -106,17 +108,24 @@ def _reopened_transactions(
 
     Args:
         flow: the flow.
-        ledger: its ledger: such a transaction may begin in what was proved before.
+        ledger: its ledger, projected.
         positions: where copying stands, by *source* partition, each with a leader epoch.
-        ranges: what is to be proved.
+        ranges: what is to be proved. A place where a leader epoch begins before it was looked at when that was proved.
     """
-    starts = _starts_with_transactions(positions, ranges)
+    due = _of_positions(positions, ranges)
     reopened: dict[TopicPartition, int] = {}
-    if not starts:
+    if not due:
         return reopened
+    starts = {tp: min(it.copied.start for it in some) for tp, some in due.items()}
     try:
         with retry_for(_WAIT_S), connect(flow.source) as cluster:
             places = _epoch_starts(cluster, positions, starts)
+            before = _of_positions(positions, ranges_ending_at(ledger, starts, places))
+            places = {
+                tp: it
+                for tp, it in places.items()
+                if _has_transactions([*due[tp], *before.get(tp, ())])
+            }
             logs = retry(partial(led_logs, cluster, list(places))) if places else {}
             for tp, source_log in logs.items():
                 was_aborted = partial(_was_aborted, ledger, tp, positions[tp])
@@ -131,27 +140,27 @@ def _reopened_transactions(
     return reopened
 
 
-def _starts_with_transactions(
+def _of_positions(
     positions: Mapping[TopicPartition, Position], ranges: Iterable[LedgerRange]
-) -> dict[TopicPartition, int]:
-    """Where the ranges of each partition begin that has a transaction's end or an aborted record."""
-    of_partition: dict[TopicPartition, list[CopiedRange]] = defaultdict(list)
+) -> dict[TopicPartition, list[LedgerRange]]:
+    """The ordinary ranges by *source* partition, of those that were copied to where the positions are."""
+    of_partition: dict[TopicPartition, list[LedgerRange]] = defaultdict(list)
     for entry in ranges:
         tp = TopicPartition(entry.copied.topic, entry.copied.partition)
-        if tp in positions and _is_ordinary(entry, positions[tp]):
-            of_partition[tp].append(entry.copied)
-    return {
-        tp: min(it.start for it in some)
-        for tp, some in of_partition.items()
-        if any(it.reasons.get(reason) for it in some for reason in _OF_TRANSACTIONS)
-    }
+        position = positions.get(tp)
+        if position and entry.window is None and _is_of(position, entry):
+            of_partition[tp].append(entry)
+    return dict(of_partition)
 
 
-def _is_ordinary(entry: LedgerRange, position: Position) -> bool:
-    """Whether a range is none of a backfill, and of the same topics as the position."""
-    copied = entry.copied
-    ids = copied.topic_id, copied.remote_topic_id
-    return entry.window is None and ids == (position.topic_id, position.remote_topic_id)
+def _is_of(position: Position, entry: LedgerRange) -> bool:
+    ids = entry.copied.topic_id, entry.copied.remote_topic_id
+    return ids == (position.topic_id, position.remote_topic_id)
+
+
+def _has_transactions(ranges: Iterable[LedgerRange]) -> bool:
+    """Whether there is a transaction's end or an aborted record among them."""
+    return any(it.copied.reasons.get(reason) for it in ranges for reason in _OF_TRANSACTIONS)
 
 
 def _epoch_starts(
@@ -175,11 +184,16 @@ def _was_aborted(
     ledger: LedgerTable, source: TopicPartition, position: Position, offset: int
 ) -> bool | None:
     """Whether a record was left out as aborted; None where the ledger does not tell."""
-    ordinary = [it for it in ranges_with(ledger, source, offset) if _is_ordinary(it, position)]
-    if not ordinary:
+    ranges = [it for it in ranges_with(ledger, source, offset) if _is_of(position, it)]
+    # Below where the flow began, backfills have copied, each a part.
+    newest = [it for it in ranges if it.window is None][-1:] or ranges
+    # Other mirrors copy aborted records too, and the flow did with another isolation.level.
+    if any(it.copied.adopted for it in newest) or (
+        "read_uncommitted" in isolation_levels(ledger, {it.run for it in newest})
+    ):
         return None
-    newest = ordinary[-1].copied
-    if any(it.source <= offset < it.source + it.records for it in newest.segments):
+    segments = (segment for it in newest for segment in it.copied.segments)
+    if any(it.source <= offset < it.source + it.records for it in segments):
         return False
-    reasons = {reason for reason, offsets in newest.reasons.items() if offsets}
+    reasons = {reason for it in newest for reason, number in it.copied.reasons.items() if number}
     return True if Reason.ABORTED in reasons and reasons <= _BY_THE_SOURCE else None

@@ -468,6 +468,25 @@ def test_what_a_run_copies_meanwhile_does_not_count_as_verified(
     assert take_over(flow, settle_s=0)[topic].state == "taken over"
 
 
+def test_of_two_takeovers_at_once_one_counts(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger would have each of its ranges twice, and no verification of everything would pass."""
+    topic = pair.unique("twice")
+    flow = left_by_mirrormaker_2(pair, topic, 5, 3)
+    prepare, others = takeover.prepare, []
+
+    def take_over_meanwhile(*args: Any) -> None:
+        monkeypatch.setattr(takeover, "prepare", prepare)
+        others.append(take_over(flow, settle_s=0)[topic].state)
+        prepare(*args)
+
+    monkeypatch.setattr(takeover, "prepare", take_over_meanwhile)
+    late = take_over(flow, settle_s=0)[topic]
+
+    assert (others, late.state) == (["taken over"], "refused")
+    assert f"Another takeover of {topic}, or a run, has written to" in late.reason
+    assert take_over(flow, settle_s=0)[topic].state == "up to date"
+
+
 @pytest.mark.parametrize("is_exactly_once", [False, True], ids=["at-least-once", "exactly-once"])
 def test_what_others_write_after_a_takeover_is_named_where_nothing_is_new(
     is_exactly_once: bool, pair: Pair

@@ -87,6 +87,8 @@ def adopt_topic(
     aligned: Aligned,
     state: ClusterState,
     mirrored: MirroredOffsets,
+    *,
+    since: int,
 ) -> None:
     """Take over a topic: all of its partitions, or none.
 
@@ -97,10 +99,11 @@ def adopt_topic(
         aligned: the topic, compared.
         state: both clusters.
         mirrored: what MirrorMaker 2 has committed for groups.
+        since: the ledger's end before the topic was compared.
 
     Raises:
-        FerryError: the target no longer has what was compared; a run has copied meanwhile what is not verified yet;
-            or a cluster does not answer.
+        FerryError: the target no longer has what was compared; another takeover or a run has put ranges of the topic
+            into the ledger meanwhile, or a run any that are not verified yet; or a cluster does not answer.
     """
     pair, origins = aligned.pair, origins_beyond(state, aligned.pair)
     assert pair.source
@@ -134,6 +137,11 @@ def adopt_topic(
         wait_until_settled(flow.target, topic, ledger_offset)
         ledger.project(flow.target, topic)
         raise_if_unverified(flow, ledger)
+        if any(it.copied.topic == pair.topic for it in ledger.ranges(since=since, of_run="")):
+            raise FerryError(
+                f"Another takeover of {pair.topic}, or a run, has written to {topic} meanwhile.",
+                advice="Repeat it when no other one runs.",
+            )
 
     commit_takeover(flow, run, join_ranges(ranges), positions, confirm)
     ledger.project(flow.target, topic)

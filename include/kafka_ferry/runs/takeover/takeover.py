@@ -110,6 +110,7 @@ class Takeover:
     ) -> list[TopicHandover]:
         state = discover(self._flow, self._ledger)
         raise_if_unverified(self._flow, self._ledger)
+        ledger_end = self._ledger.next_offset
         pairs = [pair for pair in pairs_of(self._flow, state) if pair.remote]
         if unchanged_names:
             _require_own_names(self._flow, pairs)
@@ -123,15 +124,19 @@ class Takeover:
             return [topic.handover for topic in aligned]
         prepare(self._flow, self._ledger)
         run = run_id_now("takeover")
-        return [self._adopt(topic, state, run) for topic in aligned]
+        return [self._adopt(topic, state, run, ledger_end) for topic in aligned]
 
-    def _adopt(self, aligned: Aligned, state: ClusterState, run: str) -> TopicHandover:
+    def _adopt(
+        self, aligned: Aligned, state: ClusterState, run: str, ledger_end: int
+    ) -> TopicHandover:
         if not aligned.found:
             if _is_given_back(aligned):
                 mark_owned(self._flow, run, aligned)
             return aligned.handover
         try:
-            adopt_topic(self._flow, self._ledger, run, aligned, state, self._mirrored)
+            adopt_topic(
+                *(self._flow, self._ledger, run, aligned, state, self._mirrored), since=ledger_end
+            )
         except FerryError as error:
             return replace(aligned.handover, state="refused", reason=str(error))
         return replace(aligned.handover, state="taken over")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from kafka_ferry.clock import now_ms
+from kafka_ferry.clock import moment_text, now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.config.files.load import flow_error
 from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import ledger_creation, ledger_topic
-from kafka_ferry.model import Creation, Plan, RunOptions
+from kafka_ferry.model import Creation, Plan, Refusal, RunOptions, TopicPartition
 from kafka_ferry.plan import make_plan
 from kafka_ferry.plan.removals import takes_away
 from kafka_ferry.runs.plan.discover import discover
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from kafka_ferry.spark.session import SparkSource
 
 RetryTime: TypeAlias = Callable[[], AbstractContextManager[None]]
+_FRESH_MS: Final = 2 * 60 * 1000
 
 
 def plan_run(
@@ -55,6 +57,44 @@ def plan_run(
         _require_brokers(flow, plan)
     _check_rules(flow, plan, spark)
     return note_moved_checkpoint(run, plan)
+
+
+def is_old(plan: Plan) -> bool:
+    """Whether things may be otherwise by now than a plan says."""
+    return abs(now_ms() - plan.at) > _FRESH_MS
+
+
+def require_still_planned(
+    run: RunContext, plan: Plan, shard: int | None, retry_time: RetryTime
+) -> None:
+    """Check that a plan of now would refuse nothing that an old one is to copy: only plans look for what may be wrong.
+
+    Args:
+        run: the run.
+        plan: its plan.
+        shard: the shard that is to be copied; None for all of them.
+        retry_time: as of ``plan_run``.
+
+    Raises:
+        FerryError: it would refuse some of it, such as where the ledger has lost its end since; or as ``plan_run``.
+    """
+    now = plan_run(run, plan.options, None, retry_time)
+    work = {it.source for it in (*plan.of_shard(shard), *plan.pins_of_shard(shard))}
+    topics = {tp.topic for tp in work}
+
+    def concerns(it: Refusal) -> bool:
+        if it.partition is None:
+            return it.topic in topics
+        return TopicPartition(it.topic, it.partition) in work
+
+    refused = [it for it in now.remarks.refused if concerns(it) and it not in plan.remarks.refused]
+    if refused:
+        raise FerryError(
+            f"{run.flow.name}, run {run.run_id}: its plan of {moment_text(plan.at)} is out of date, and nothing is "
+            "copied by it. A plan of now refuses:",
+            details=[str(it) for it in refused],
+            advice="Clear the task plan, with the tasks after it: a new plan copies the other partitions.",
+        )
 
 
 def own_topics(flow: Flow) -> list[Creation]:

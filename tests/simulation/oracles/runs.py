@@ -171,7 +171,9 @@ class Oracles(Workload):
             again = {*written} & {value for _, value in log.shown()}
             if again and own[tp] not in self.returned | self.doubled and not self._is_unseen:
                 self.blame("f", f"a transaction commits {min(map(repr, again))} to {tp} again")
-            if wrong := {*written} & self._aborted_in(own[tp]):
+            # A marker that was lost is written again, whatever became of the source's transaction since.
+            again = self.proved.get(tp, set())
+            if wrong := ({*written} & self._aborted_in(own[tp])) - again:
                 self.blame(
                     "f", f"a transaction commits {min(map(repr, wrong))} to {tp}, which was aborted"
                 )

@@ -67,7 +67,7 @@ class Copying:
         """
         _require_same_isolation(self._flow, plan)
         require_selected(self._flow, plan)
-        if shard is None or not self._has_begun():
+        if shard is None or not self.has_begun():
             self.begin(plan)
         pinned = self._pin(plan, shard)
         if any(outcome.failure for outcome in pinned) or not plan.of_shard(shard):
@@ -129,7 +129,7 @@ class Copying:
         pins = plan.pins_of_shard(shard)
         return pin_positions(self._flow, self._run.run_id, pins) if pins else ()
 
-    def _has_begun(self) -> bool:
+    def has_begun(self) -> bool:
         """Whether this is the run that began last, with the current number and assignment of writers."""
         self._run.project_ledger()
         last = last_run(self._ledger)

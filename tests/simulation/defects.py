@@ -303,6 +303,27 @@ DEFECTS: Final = (
         "begin += len(records)\n            if is_dropped",
         "begin += len(records) - (len(records) == 3)\n            if is_dropped",
     ),
+    Defect(
+        "an old plan sets the position of a newer topic back",
+        "copy/copier.py",
+        "if position.topic_id != range_.replaces:",
+        "if False:",
+        "recreate source,late task",
+    ),
+    Defect(
+        "a certificate follows the target's, whatever the state folder has",
+        "runs/publish/certify.py",
+        "return stored if known is None or is_newer else known",
+        "return stored",
+        "cut internal,kill driver,second run",
+    ),
+    Defect(
+        "what the target has lost since it was read back is certified",
+        "runs/publish/certify.py",
+        "    if gone:\n        raise CertificateError(",
+        "    if False:\n        raise CertificateError(",
+        "cut target",
+    ),
 )
 
 

@@ -411,7 +411,7 @@ class History(Oracles):
     def _judge_error(
         self, way: Oracles, name: str, began: float, error: FerryError, *, is_whole: bool
     ) -> None:
-        """Whether a run blames a copy that is whole, or says nothing; before some steps alone, all may be undone."""
+        """Whether an error says nothing, or a whole run blames a copy that is whole."""
         said = str(error)
         way.was_told |= "no longer has all that this run has read of it" in said
         if not error.message.strip():

@@ -8,6 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from kafka_ferry.batches import Reason
+from kafka_ferry.certificates import CertificateError
 from kafka_ferry.certificates.chain import faults_of_chain
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
@@ -102,10 +103,14 @@ def check_chain(way: Oracles) -> None:
 
 
 def _found(way: Oracles) -> FoundCertificates | None:
+    """The certificates of both places; None where a place cannot be asked."""
     try:
         found: FoundCertificates = way.world.run(
             Process("auditor"), lambda: find_certificates(way.flow)
         )
+    except CertificateError as error:
+        way.blame("h", f"a certificate cannot be read: {error}")
+        return None
     except (FerryError, Killed):
         return None
     return found

@@ -296,6 +296,49 @@ def test_a_transaction_that_a_proved_range_ends_within_and_that_has_ended_otherw
         verified(flow, "run-2")
 
 
+@pytest.mark.parametrize("is_aborted", [True, False])
+@pytest.mark.short("False")
+def test_a_transaction_that_ends_otherwise_behind_a_range_without_any_marker_is_noticed(
+    is_aborted: bool, own: Pair
+) -> None:
+    """Other transactions were open, so that no range near the cut has a marker; copying began within the first one."""
+    topic, name = own.topic("passed", keyed("old", 0)), own.unique("a")
+    flow = new_flow(own, topic, topics_start={topic: "-1h"})
+    hours_ago = time.time_ns() // 1_000_000 - 2 * 60 * 60 * 1000
+    split, behind, third = (begin_transaction(own, it) for it in (name, own.unique("b"), topic))
+    split.produce(topic, b"before the beginning", timestamp=hours_ago)
+    split.flush()
+    for producer in (split, behind):
+        producer.produce(topic, b"1")
+        producer.flush()
+    own.produce(topic, keyed("second", 1))
+    third.produce(topic, b"1")
+    third.flush()
+    end_transaction(own, name, split, commit=not is_aborted)
+    prove(flow)
+    end_transaction(own, own.unique("c"), behind, commit=True)
+    prove(flow, "run-2")
+    assert [(row["start"], row["end"]) for row in ledger_rows(flow)] == [(1, 2), (2, 4)]
+
+    with broker_down(own.primary, orderly=True):
+        # All records stay, and both markers are lost.
+        cut_log(own.primary, topic, 5)
+    own.produce(topic, keyed("third", 1))
+    fourth = begin_transaction(own, own.unique("d"))
+    fourth.produce(topic, b"1")
+    fourth.flush()
+    own.produce(topic, keyed("again", 1), transactional_id=name, abort=not is_aborted)
+    behind.begin_transaction()
+    behind.produce(topic, b"2")
+    behind.flush()
+    behind.commit_transaction()
+    end_transaction(own, own.unique("e"), third, commit=True)
+
+    assert failures(copy_now(flow, "run-3")) == []
+    with pytest.raises(VerificationFailed, match="lost or replaced 6 offsets before 6"):
+        verified(flow, "run-3")
+
+
 def begin_transaction(own: Pair, transactional_id: str) -> Producer:
     """A producer of the source's with an open transaction."""
     settings = {"bootstrap.servers": own.primary.bootstrap, "log_level": 0}

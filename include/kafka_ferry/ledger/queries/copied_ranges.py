@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from operator import or_
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow.compute as pc
@@ -179,18 +180,26 @@ def ranges_with(ledger: LedgerTable, source: TopicPartition, offset: int) -> lis
     return sorted(ranges, key=lambda entry: entry.ledger_offset)
 
 
-def ranges_ending_at(
-    ledger: LedgerTable, ends: Mapping[TopicPartition, int], partitions: Collection[TopicPartition]
-) -> Iterator[LedgerRange]:
-    """The ranges of *source* ``partitions`` that end at the source offset that ``ends`` has of each."""
-    if not partitions:
-        return
-    wanted = is_one_of("topic", {tp.topic for tp in partitions})
-    wanted &= pc.field("end").isin(sorted({ends[tp] for tp in partitions}))
-    for entry in ledger.matching_ranges(wanted):
-        tp = TopicPartition(entry.copied.topic, entry.copied.partition)
-        if tp in partitions and entry.copied.end == ends[tp]:
-            yield entry
+def transaction_ends(
+    ledger: LedgerTable, partitions: Collection[TopicPartition]
+) -> dict[tuple[TopicPartition, str, str], int]:
+    """Where the last range ends that has a transaction's end or an aborted record, of *source* ``partitions``.
+
+    By partition, the source topic's id and the remote topic's; those without such a range are absent.
+    """
+    wanted = copied_rows() & is_one_of("topic", {tp.topic for tp in partitions})
+    columns = ["topic", "partition", "topic_id", "remote_topic_id"]
+    of_transactions = [
+        pc.map_lookup(pc.field("reasons"), str(reason), "first") > 0
+        for reason in (Reason.ABORTED, Reason.CONTROL)
+    ]
+    rows = ledger.read(wanted & or_(*of_transactions), [*columns, "end"])
+    ends = rows.group_by(columns).aggregate([("end", "max")]).to_pylist()
+    return {
+        (tp, row["topic_id"], row["remote_topic_id"]): row["end_max"]
+        for row in ends
+        if (tp := TopicPartition(row["topic"], row["partition"])) in partitions
+    }
 
 
 def is_written_over(

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger.queries.copied_ranges import ranges_ending_at, ranges_with
+from kafka_ferry.ledger.queries.copied_ranges import ranges_with, transaction_ends
 from kafka_ferry.ledger.queries.run_starts import isolation_levels
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.wire import connect
-from kafka_ferry.wire.partitions.at_offset import ended_otherwise
+from kafka_ferry.wire.partitions.at_offset import MOST_OPEN, aborted_across, ended_otherwise
 from kafka_ferry.wire.partitions.epochs import epoch_ends
 from kafka_ferry.wire.partitions.partition_log import led_logs
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from kafka_ferry.model import Position
     from kafka_ferry.verify import PartitionRow
     from kafka_ferry.wire import WireCluster
+    from kafka_ferry.wire.partitions.partition_log import PartitionLog
 
 log = logging.getLogger(__name__)
 
 _WAIT_S: Final = 5.0
-_OF_TRANSACTIONS: Final = (Reason.ABORTED, Reason.CONTROL)
 # Of a range with others, such as a rule's, it is not known why a record has no copy.
-_BY_THE_SOURCE: Final = frozenset({*_OF_TRANSACTIONS, Reason.COMPACTED, Reason.LOST})
+_BY_THE_SOURCE: Final = frozenset({Reason.ABORTED, Reason.CONTROL, Reason.COMPACTED, Reason.LOST})
 
 
 def compare_with_source(
@@ -120,14 +120,10 @@ def _reopened_transactions(
     try:
         with retry_for(_WAIT_S), connect(flow.source) as cluster:
             places = _epoch_starts(cluster, positions, starts)
-            before = _of_positions(positions, ranges_ending_at(ledger, starts, places))
-            places = {
-                tp: it
-                for tp, it in places.items()
-                if _has_transactions([*due[tp], *before.get(tp, ())])
-            }
             logs = retry(partial(led_logs, cluster, list(places))) if places else {}
-            for tp, source_log in logs.items():
+            places = _within_transactions(cluster, ledger, positions, logs, places)
+            for tp in places.keys() & logs.keys():
+                source_log = logs[tp]
                 was_aborted = partial(_was_aborted, ledger, tp, positions[tp])
                 firsts = [
                     next(ended_otherwise(cluster, source_log, it, was_aborted), None)
@@ -158,9 +154,30 @@ def _is_of(position: Position, entry: LedgerRange) -> bool:
     return ids == (position.topic_id, position.remote_topic_id)
 
 
-def _has_transactions(ranges: Iterable[LedgerRange]) -> bool:
-    """Whether there is a transaction's end or an aborted record among them."""
-    return any(it.copied.reasons.get(reason) for it in ranges for reason in _OF_TRANSACTIONS)
+def _within_transactions(
+    cluster: WireCluster,
+    ledger: LedgerTable,
+    positions: Mapping[TopicPartition, Position],
+    logs: Mapping[TopicPartition, PartitionLog],
+    places: Mapping[TopicPartition, list[int]],
+) -> dict[TopicPartition, list[int]]:
+    """Those of ``places`` that may lie within a transaction, so that the log before them is worth reading.
+
+    The range of a transaction that was copied as a committed one has no sign of it, where its marker was lost before
+    another range had come so far: then only the source's list of aborted transactions tells.
+    """
+    ends = transaction_ends(ledger, places) if places else {}
+    marked: dict[TopicPartition, list[int]] = {}
+    for tp, some in places.items():
+        end = ends.get((tp, positions[tp].topic_id, positions[tp].remote_topic_id))
+        if end is not None and end > min(some) - MOST_OPEN:
+            marked[tp] = some
+    unmarked = {tp: some for tp, some in places.items() if tp not in marked}
+    for number in range(max(map(len, unmarked.values()), default=0)):
+        offsets = {tp: some[number] for tp, some in unmarked.items() if number < len(some)}
+        spanned = retry(partial(aborted_across, cluster, logs, offsets))
+        marked |= {tp: unmarked.pop(tp) for tp in spanned}
+    return marked
 
 
 def _epoch_starts(

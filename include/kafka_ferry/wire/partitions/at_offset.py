@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from kafka_ferry.batched import batched
 from kafka_ferry.batches import Batch, MalformedBatch, each_record, is_abort_marker, split_batches
 from kafka_ferry.batches.record_format.content import Content, read_content
 from kafka_ferry.batches.record_format.header import NEWEST_FORMAT
@@ -27,7 +28,8 @@ _MARKER: Final = (0, Content(None, None).encode())
 _MARKER_BYTES: Final = 256
 _NO_MARKER: Final = -1
 # A transaction lasts minutes at most, and what lies before an unclean leader election is read once.
-_MOST_OPEN: Final = 100_000
+MOST_OPEN: Final = 100_000
+"""So many offsets before a place are searched for the records of transactions that are open there."""
 
 
 def batch_at(cluster: WireCluster, log: PartitionLog, offset: int) -> Batch | None:
@@ -84,8 +86,8 @@ def batch_and_fate_at(
     return batch_at(cluster, log, offset), False
 
 
-def open_at(cluster: WireCluster, log: PartitionLog, offset: int) -> dict[int, int]:
-    """The first records of transactions that have records before an offset and no marker, by producer.
+def open_at(cluster: WireCluster, log: PartitionLog, offset: int) -> dict[int, tuple[int, int]]:
+    """The first and the last records before an offset of transactions that have no marker before it, by producer.
 
     Of one whose last record is more than 100,000 offsets before, nothing is known.
 
@@ -98,23 +100,60 @@ def open_at(cluster: WireCluster, log: PartitionLog, offset: int) -> dict[int, i
         CorruptBatch: on bytes that are not a valid batch.
         FerryError: if the partition cannot be read.
     """
-    begun: dict[int, Batch] = {}
+    begun: dict[int, tuple[Batch, Batch]] = {}
     end = min(offset, log.end)
     # The first batch may begin before that.
-    first = max(log.start, end - _MOST_OPEN)
+    first = max(log.start, end - MOST_OPEN)
     for batch in stored_batches(cluster, log, first, end):
         header = batch.header
         if header.is_control:
             begun.pop(header.producer_id, None)
         elif header.is_transactional and header.records:
-            begun.setdefault(header.producer_id, batch)
+            begun[header.producer_id] = begun.get(header.producer_id, (batch,))[0], batch
     with corrupt_in(log.partition, cluster.alias):
-        records = {it: _first_from(batch, first) for it, batch in begun.items()}
-    return {it: offset for it, offset in records.items() if offset is not None}
+        records = {
+            producer: [at for one in dict.fromkeys(both) for at in _offsets_from(one, first)]
+            for producer, both in begun.items()
+        }
+    return {producer: (offsets[0], offsets[-1]) for producer, offsets in records.items() if offsets}
 
 
-def _first_from(batch: Batch, start: int) -> int | None:
-    return next((offset for offset, *_ in each_record(batch) if offset >= start), None)
+def _offsets_from(batch: Batch, start: int) -> list[int]:
+    return [offset for offset, *_ in each_record(batch) if offset >= start]
+
+
+def aborted_across(
+    cluster: WireCluster,
+    logs: Mapping[TopicPartition, PartitionLog],
+    offsets: Mapping[TopicPartition, int],
+) -> set[TopicPartition]:
+    """The partitions that may have a transaction with records before an offset, and the marker that aborts it after.
+
+    By the brokers' lists of aborted transactions; where one gives nothing, it may be so.
+
+    Args:
+        cluster: the cluster, with no request on its way.
+        logs: the logs.
+        offsets: by partition, the offset; nothing is said of those that are not within their logs.
+
+    Raises:
+        FerryError: if a broker does not answer.
+    """
+    inside = [tp for tp, at in offsets.items() if tp in logs and logs[tp].start < at < logs[tp].end]
+    spanned: set[TopicPartition] = set()
+    for some in batched(inside, LOGS_AT_ONCE):
+        nodes = {tp: logs[tp].leader for tp in some}
+        with cluster.forget_on_error():
+            fetched = fetch_each(cluster, nodes, offsets, _ONE_BATCH_BYTES, committed=True)
+        spanned |= {it.partition for it in fetched if _lists_abort(it, offsets[it.partition])}
+    return spanned
+
+
+def _lists_abort(fetched: Fetched, offset: int) -> bool:
+    if fetched.error == NONE and fetched.is_at_end(offset):
+        return False
+    is_before = any(it.first_offset < offset for it in fetched.aborted)
+    return is_before or fetched.error != NONE or not fetched.records
 
 
 def ended_otherwise(
@@ -126,10 +165,14 @@ def ended_otherwise(
     """The first records, ascending, of transactions that span an offset and have ended otherwise than copied.
 
     Args and errors as of ``open_at``, and:
-        was_aborted: whether a record was left out as aborted; None where that is not known.
+        was_aborted: whether a record was left out as aborted; None where that is not known, as where copying began
+            within the transaction: then its last record before the offset tells.
     """
-    for first in sorted(retry(partial(open_at, cluster, log, offset)).values()):
-        if (was := was_aborted(first)) is None:
+    for first, last in sorted(retry(partial(open_at, cluster, log, offset)).values()):
+        was = was_aborted(first)
+        if was is None:
+            was = was_aborted(last)
+        if was is None:
             continue
         is_aborted = retry(partial(_is_aborted_at, cluster, log, first))
         # Below one that is open still nothing is copied.

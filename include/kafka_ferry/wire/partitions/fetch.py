@@ -329,6 +329,8 @@ def fetch_each(
     nodes: Mapping[TopicPartition, int],
     offsets: Mapping[TopicPartition, int],
     batch_bytes: int,
+    *,
+    committed: bool = False,
 ) -> list[Fetched]:
     """Fetch a batch of each of many partitions, in one request to each broker.
 
@@ -337,6 +339,7 @@ def fetch_each(
         nodes: the broker that leads each partition.
         offsets: of these, and perhaps others, the offsets to read from.
         batch_bytes: the largest batch; a broker leaves out larger ones, except one in each answer (KIP-74).
+        committed: whether only committed batches are wanted, with a list of the aborted transactions among them.
 
     Raises:
         FerryError: if a broker does not answer. Connections with answers still to come are closed.
@@ -352,7 +355,7 @@ def fetch_each(
                 max_bytes=batch_bytes * len(some),
                 partition_max_bytes=batch_bytes,
                 max_wait_ms=0,
-                committed=False,
+                committed=committed,
             )
             for node, some in partitions.items()
         ]

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import Reason
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import CorruptBatch, FerryError
 from kafka_ferry.ledger.queries.copied_ranges import ranges_with, transaction_ends
 from kafka_ferry.ledger.queries.run_starts import isolation_levels
 from kafka_ferry.model import TopicPartition
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _WAIT_S: Final = 5.0
+_NOT_LOOKED_UP: Final = "Whether transactions have ended otherwise was not looked up: %s"
 # Of a range with others, such as a rule's, it is not known why a record has no copy.
 _BY_THE_SOURCE: Final = frozenset({Reason.ABORTED, Reason.CONTROL, Reason.COMPACTED, Reason.LOST})
 
@@ -122,17 +123,21 @@ def _reopened_transactions(
             places = _epoch_starts(cluster, positions, starts)
             logs = retry(partial(led_logs, cluster, list(places))) if places else {}
             places = _within_transactions(cluster, ledger, positions, logs, places)
-            for tp in places.keys() & logs.keys():
-                source_log = logs[tp]
+            for tp in sorted(places.keys() & logs.keys()):
                 was_aborted = partial(_was_aborted, ledger, tp, positions[tp])
-                firsts = [
-                    next(ended_otherwise(cluster, source_log, it, was_aborted), None)
-                    for it in places[tp]
-                ]
+                try:
+                    firsts = [
+                        next(ended_otherwise(cluster, logs[tp], it, was_aborted), None)
+                        for it in places[tp]
+                    ]
+                except CorruptBatch as error:
+                    # It hides nothing of the other logs.
+                    log.warning(_NOT_LOOKED_UP, error)
+                    continue
                 if ended := [first for first in firsts if first is not None]:
                     reopened[tp] = min(ended)
     except FerryError as error:
-        log.warning("Whether transactions have ended otherwise was not looked up: %s", error)
+        log.warning(_NOT_LOOKED_UP, error)
     return reopened
 
 

@@ -107,20 +107,27 @@ def options_of(context: Context) -> RunOptions:
     """The options that a task's DAG run passes to the library: its form's values, or a backfill's interval.
 
     Raises:
-        InputError: the run's configuration has a key that the form has not.
+        InputError: the run's configuration has a key that the form has not, or a rate that is none.
         FerryError: since and until are not a span of time, or a backfill's run has none.
     """
     require_known(context)
     params: Mapping[str, Any] = context["params"]
-    rate = params.get("rate_limit")
     return RunOptions(
         topics=tuple(params.get("topics") or ()),
         dry_run=bool(params.get("dry_run")),
         verify_all=bool(params.get("verify_all")),
-        max_bytes_per_s=read_bytes(rate) if rate else 0,
+        max_bytes_per_s=_rate(params.get("rate_limit")),
         approve_removals=bool(params.get("approve_removals")),
         window=_window(context["dag_run"], params.get("since"), params.get("until")),
     )
+
+
+def _rate(text: str | None) -> int:
+    try:
+        return read_bytes(text) if text else 0
+    except ValueError as error:
+        # The form's pattern knows no largest number.
+        raise InputError(f"rate_limit {error}.") from None
 
 
 def require_known(context: Context) -> None:

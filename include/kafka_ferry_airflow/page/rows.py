@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 Row = TypeVar("Row")
@@ -52,12 +51,22 @@ def part_of(rows: Sequence[Row], query: TableQuery, searched: Iterable[str]) -> 
     """
     matching = _matches(rows, query.search, tuple(searched))
     if query.sort:
-        of = attrgetter(query.sort)
+        of = _sorted_by(query.sort)
         known = [row for row in matching if of(row) is not None]
         # Sorting is stable: rows with the same value keep their own order.
         known.sort(key=of, reverse=query.descending)
         matching = [*known, *(row for row in matching if of(row) is None)]
     return Part(len(matching), tuple(matching[query.offset : query.offset + query.limit]))
+
+
+def _sorted_by(name: str) -> Callable[[Any], Any]:
+    """What of a row an attribute sorts by; of numbers by name, their sum."""
+
+    def of(row: Any) -> Any:
+        value = getattr(row, name)
+        return sum(value.values()) if isinstance(value, Mapping) else value
+
+    return of
 
 
 def _matches(rows: Sequence[Row], search: str, searched: tuple[str, ...]) -> Sequence[Row]:

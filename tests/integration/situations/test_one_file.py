@@ -10,6 +10,7 @@ from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.runs import Run
 from tests.support.records.builders import Record
+from tests.support.runs.flows import remote
 from tests.support.runs.pair import Pair
 from tests.support.runs.proof import NO_SPARK, prove
 
@@ -62,17 +63,27 @@ def test_a_file_that_was_moved_is_the_flows_after_a_run_with_nothing_new(pair: P
     assert Run(more, "run-3").plan().ranges
 
 
-def test_a_repeated_run_copies_no_topic_that_the_file_leaves_out_by_now(pair: Pair) -> None:
+def test_a_repeated_run_copies_no_topic_that_the_file_leaves_out_or_renames_by_now(
+    pair: Pair,
+) -> None:
     orders, payments = (pair.topic(it, [Record(b"k", b"v")]) for it in ("orders", "payments"))
     flow = pair.flow([orders, payments], writers=1)
     Run(flow, "run-1").plan()
     plan = Run(flow, "run-1").sync_topics()
 
     changed = flow.model_copy(update={"topics": (orders,)})
+    # Groups would follow what is copied to a name that the file has no more.
+    renamed = flow.model_copy(update={"topics_rename": {orders: f"new.{orders}"}})
 
     leaves_out = f"topics: leaves out {payments} .* which the run run-1 was to copy"
-    with pytest.raises(ConfigError, match=leaves_out) as caught:
-        Run(changed, "run-1").mirror(NO_SPARK, expected=plan.digest)
-    assert "clear plan" in caught.value.advice
-    with pytest.raises(ConfigError, match=leaves_out):
-        Run(changed, "run-1").sync_topics()
+    goes_to = (
+        f"topics.rename: says that {orders} goes to new.{orders}, .* to {remote(flow, orders)}"
+    )
+    refused = ((changed, leaves_out), (renamed, goes_to))
+    for other, why in refused:
+        with pytest.raises(ConfigError, match=why) as caught:
+            Run(other, "run-1").mirror(NO_SPARK, expected=plan.digest)
+        assert "clear plan" in caught.value.advice
+    for other, why in refused:
+        with pytest.raises(ConfigError, match=why):
+            Run(other, "run-1").sync_topics()

@@ -140,6 +140,25 @@ def test_a_topic_that_is_back_in_time_is_copied_on_and_missed_again_the_next_tim
     assert retired(plan_now(flow, "run-4")) == [(topic, False)]
 
 
+def test_an_old_plan_that_is_repeated_does_not_say_that_a_topic_is_missing_which_is_back(
+    pair: Pair,
+) -> None:
+    """Else its copy would go at once when the topic is deleted later, and no run is in between."""
+    topic = pair.topic("back")
+    flow = retiring_flow(pair, topic)
+    plan_now(flow)
+    delete_topic(pair.primary, topic)
+    assert retired(plan_now(flow, "run-2")) == [(topic, False)]
+    assert list(ledger_of(flow).applied().missed)
+    create_topic(pair.primary.bootstrap, topic)
+    plan_now(flow, "run-3")
+    assert ledger_of(flow).applied().missed == {}
+
+    Run(flow, "run-2").sync_topics()
+
+    assert ledger_of(flow).applied().missed == {}
+
+
 @pytest.mark.long
 def test_turning_it_off_begins_the_time_again(pair: Pair, later: Callable[[float], None]) -> None:
     topic = pair.topic("off")

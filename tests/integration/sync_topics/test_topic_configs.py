@@ -24,6 +24,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.model import Creation, Plan
 from kafka_ferry.model.changes import ConfigChange
+from kafka_ferry.model.plan import Growth
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.sync_topics import apply, topic_configs
 from kafka_sandbox.brokers import Brokers
@@ -32,6 +33,7 @@ from tests.support.brokers.everywhere import wait_for_config
 from tests.support.brokers.old_brokers import broker_of
 from tests.support.records.builders import (
     Record,
+    add_partitions,
     create_topic,
     delete_topic,
     overrides,
@@ -335,6 +337,26 @@ def test_a_step_that_is_repeated_after_newer_runs_leaves_what_they_did(pair: Pai
     set_config(pair.primary, topic, "retention.ms", "4000000")
     assert plan_now(flow, "run-5").topics.drifts == ()
     assert overrides(pair.backup, name) == {"retention.ms": "4000000"}
+
+
+def test_a_step_that_is_repeated_after_its_topic_has_gone_gives_no_other_one_its_partitions(
+    pair: Pair,
+) -> None:
+    topic = pair.topic("gone")
+    flow = pair.flow([topic])
+    name = remote(flow, topic)
+    plan_now(flow)
+    add_partitions(pair.primary, topic, 3)
+    assert plan_now(flow, "run-2").topics.growths == (Growth(name, 3),)
+    delete_topic(pair.backup, name)
+
+    (refusal,) = Run(flow, "run-1").sync_topics().remarks.refused
+    assert "was created since the run was planned, and deleted again" in refusal.reason
+    assert not ClusterControl(flow.target).topic_ids([name])
+    create_topic(pair.backup.bootstrap, name)
+    (refusal,) = Run(flow, "run-2").sync_topics().remarks.refused
+    assert "was deleted since the run was planned" in refusal.reason
+    assert ClusterControl(flow.target).topics([name])[name].partitions == 1
 
 
 # What the target does not take

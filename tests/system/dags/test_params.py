@@ -104,6 +104,11 @@ def test_a_backfill_may_be_asked_for_by_hand(since: str, until: str) -> None:
     assert asked(since=since, until=until).window == Window(MS[TEN], MS[ELEVEN])
 
 
+def test_a_rate_with_too_many_digits_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match="rate_limit must be a number of bytes"):
+        asked(rate_limit="9" * 300)
+
+
 @pytest.mark.parametrize(
     ("run_type", "interval", "params", "reason"),
     [

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.ledger.queries.run_starts import last_run
 from kafka_ferry.model.removals import first_of
+from kafka_ferry.plan.topics.replication_policy import policy_of
 from kafka_ferry.plan.topics.topic_filter import select_topics
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from kafka_ferry.model import Plan
 
 _SHOWN: Final = 10
+_PLAN_AGAIN: Final = (
+    "Plan the run again: clear plan and all that follows it in Airflow, or start a new run."
+)
 
 
 def selection_of(flow: Flow) -> str:
@@ -85,16 +89,30 @@ def left_behind(flow: Flow, ledger: LedgerTable, names: Collection[str]) -> Iter
 
 
 def require_selected(flow: Flow, plan: Plan) -> None:
-    """Check that a flow still selects the topics of a plan: a task of an old run may be repeated at any time.
+    """Check that a flow still selects the topics of a plan, and copies them to topics of the same names.
+
+    A task of an old run may be repeated at any time.
 
     Raises:
-        ConfigError: its file leaves one of them out by now; or as ``policy_of``.
+        ConfigError: its file leaves one of them out by now, or names its copy otherwise; or as ``policy_of``.
     """
-    _, skipped = select_topics(flow, {range_.topic for range_ in (*plan.ranges, *plan.pins)})
+    copies = {range_.topic: range_.remote_topic for range_ in (*plan.ranges, *plan.pins)}
+    _, skipped = select_topics(flow, copies)
     for it in skipped[:1]:
         raise ConfigError(
             flow.file,
             "topics",
             f"leaves out {it.topic} ({it.reason}), which the run {plan.run} was to copy when it was planned.",
-            advice="Plan the run again: clear plan and all that follows it in Airflow, or start a new run.",
+            advice=_PLAN_AGAIN,
         )
+    policy = policy_of(flow)
+    for topic, planned in sorted(copies.items()):
+        if (now := policy.remote_topic(topic)) != planned:
+            # The groups would follow what was copied last, and the certificate would name the file's rules.
+            raise ConfigError(
+                flow.file,
+                "topics.rename" if topic in flow.topics_rename else "replication.policy.class",
+                f"says that {topic} goes to {now}, and the run {plan.run} was to copy it to {planned} when it was "
+                "planned.",
+                advice=_PLAN_AGAIN,
+            )

@@ -27,6 +27,9 @@ from kafka_ferry.runs.sync_topics.topic_configs import ConfigChanges
 
 # Keeps a ledger record far below max.message.bytes.
 _MARKS_AT_ONCE: Final = 1_000
+_ANOTHER: Final = FerryError(
+    "it was deleted since the run was planned.", advice="The next run looks at what is there."
+)
 
 
 def apply_changes(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
@@ -61,7 +64,7 @@ def _apply(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
         unapplied, plan = held_sentences(plan), withhold(plan)
     configs = ConfigChanges(run, target, plan)
     configs.announce()
-    errors = configs.create() | target.grow_topics(plan.topics.growths)
+    errors = configs.create() | _grow(target, plan)
     errors |= mark_topics(run, target, plan, without=errors.keys(), announced=configs.announced)
     configs.alter()
     errors |= configs.confirm(without=errors.keys())
@@ -84,6 +87,19 @@ def _apply(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     )
     remarks = replace(plan.remarks, notes=tuple(dict.fromkeys(notes)), unapplied=tuple(unapplied))
     return replace(plan, remarks=remarks)
+
+
+def _grow(target: ClusterControl, plan: Plan) -> dict[str, FerryError]:
+    """Give remote topics more partitions; an error for each that could not grow, or is another one by now.
+
+    A step may be repeated long after, and partitions cannot be taken away again.
+    """
+    planned = {it.remote_topic: it.remote_topic_id for it in (*plan.ranges, *plan.pins)}
+    names = [growth.remote_topic for growth in plan.topics.growths]
+    ids = target.topic_ids(names) if names else {}
+    others = {name for name in names if planned.get(name) and planned[name] != ids.get(name)}
+    growths = [growth for growth in plan.topics.growths if growth.remote_topic not in others]
+    return dict.fromkeys(others, _ANOTHER) | target.grow_topics(growths)
 
 
 def _retention(flow: Flow, plan: Plan, confirmed: Mapping[str, Topic]) -> Iterator[Note]:

@@ -158,9 +158,12 @@ def _delete(
 def _note_missed(run: RunContext, plan: Plan, known: Mapping[str, int]) -> None:
     """Record in the ledger since when topics are missing, and which are back."""
     flow = run.flow
-    missed = {retirement.remote_topic_id for retirement in plan.topics.retirements}
-    news = dict.fromkeys(missed - known.keys(), _judged_at())
-    news |= dict.fromkeys(known.keys() - missed, 0)
+    missed = {it.remote_topic_id: it.topic for it in plan.topics.retirements}
+    new = {id_: topic for id_, topic in missed.items() if id_ not in known}
+    # A plan may be old, and a newer run have seen that the topic is back: its time would begin while it is there.
+    gone = ClusterControl(flow.source).unknown(new.values()) if new else set()
+    news = {id_: _judged_at() for id_, topic in new.items() if topic in gone}
+    news |= dict.fromkeys(known.keys() - missed.keys(), 0)
     if news:
         append_entry(flow, AppliedEntry(flow=flow.name, run=plan.run, at=now_ms(), missed=news))
         run.project_ledger()

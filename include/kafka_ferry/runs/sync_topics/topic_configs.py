@@ -34,12 +34,18 @@ from kafka_ferry.plan.topics.configs import (
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.sync_topics.config_failures import ConfigFailures
 from kafka_ferry.runs.sync_topics.siblings import topics_of_siblings
+from kafka_ferry.wire import connect
+from kafka_ferry.wire.any_broker import unknown_everywhere
 
 # Keeps a ledger record, with all configs of each topic, far below max.message.bytes.
 _TOPICS_AT_ONCE: Final = 200
 _CREATED_SINCE: Final = FerryError(
     "another client has created it since the run was planned.",
     advice="The next run looks at what is in it.",
+)
+_GONE_SINCE: Final = FerryError(
+    "it was created since the run was planned, and deleted again.",
+    advice="The next run plans what is to be there.",
 )
 _TIME: Final = "message.timestamp.type"
 # A broker learns of the controller's changes a moment later.
@@ -67,6 +73,7 @@ class ConfigChanges:
     failures: ConfigFailures = field(init=False)
     confirmed: dict[str, Topic] = field(default_factory=dict)
     announced: Collection[str] = ()
+    _gone: Collection[str] = ()
     _overtaken: frozenset[str] = frozenset()
     _ours: Mapping[str, Collection[str]] = field(default_factory=dict)
 
@@ -85,6 +92,7 @@ class ConfigChanges:
             creators = self.run.ledger.creators()
             earlier = {name for name, runs in creators.items() if self.plan.run in runs}
             self.announced = earlier | self._new_topics()
+            self._leave_out_gone_topics()
         before: dict[str, dict[str, str | None]] = defaultdict(dict)
         for change in self.changes.config_changes:
             # A value that another client set does not become the flow's by being overwritten.
@@ -109,6 +117,19 @@ class ConfigChanges:
         marks, ids = self.run.ledger.marks(), self.target.topic_ids(names)
         return {name for name in names & ids.keys() if ids[name] == marks[name].remote_topic_id}
 
+    def _leave_out_gone_topics(self) -> None:
+        """Leave out remote topics that a run of the flow has created since the plan, and that no broker has any more.
+
+        Of a plan that is repeated after a copy was given up, the partitions would be those of an earlier topic.
+        """
+        created = self.run.ledger.topics_created_since(self.plan.ledger_end)
+        created &= {creation.remote_topic for creation in self.changes.creations}
+        if created:
+            with connect(self.run.flow.target) as cluster:
+                self._gone = unknown_everywhere(cluster, created)
+        left = (it for it in self.changes.creations if it.remote_topic not in self._gone)
+        self.changes = replace(self.changes, creations=tuple(left))
+
     def _own_configs(self) -> dict[str, set[str]]:
         """By remote topic's id, the configs that the flow has set there, or was about to, by its ledger."""
         applied = self.run.ledger.applied()
@@ -125,10 +146,11 @@ class ConfigChanges:
         """Create topics with their configs.
 
         Returns:
-            An error for each that could not be created, or that another client has created meanwhile.
+            An error for each that could not be created, that another client has created meanwhile, or that is gone
+            since the flow has created it.
         """
         new = {planned.remote_topic for planned in self.changes.creations} - {*self.announced}
-        errors: dict[str, FerryError] = {}
+        errors = dict.fromkeys(self._gone, _GONE_SINCE)
         left = list(self.changes.creations)
         while left:
             failed, again = self.target.create_topics(left, must_be_new=new), []

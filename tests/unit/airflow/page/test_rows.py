@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from kafka_ferry_airflow.page.rows import TableQuery, part_of
 
@@ -11,6 +12,7 @@ from kafka_ferry_airflow.page.rows import TableQuery, part_of
 class Row:
     name: str
     lag: int | None = None
+    reasons: Mapping[str, int] = field(default_factory=dict)
 
 
 ROWS = (Row("orders", 5), Row("clicks"), Row("Orders-old", 2), Row("carts", 5))
@@ -39,6 +41,12 @@ def test_what_has_no_value_comes_last_in_both_directions() -> None:
         "Orders-old",
         "clicks",
     ]
+
+
+def test_numbers_by_name_are_sorted_by_their_sum() -> None:
+    rows = [Row("a", reasons={"lost": 2, "aborted": 2}), Row("b", reasons={"lost": 3}), Row("c")]
+    asked = TableQuery(sort="reasons", descending=True)
+    assert [row.name for row in part_of(rows, asked, ["name"]).rows] == ["a", "b", "c"]
 
 
 def test_a_page_knows_how_many_rows_there_are_on_all_pages() -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_sandbox.cluster import KafkaCluster
 from tests.simulation.case import Case
 from tests.simulation.environment import simulated
@@ -41,7 +45,9 @@ def real_answers(broker: KafkaCluster, seed: int, topic: str) -> list[tuple[str,
     create_topic(broker.bootstrap, topic, partitions=2, retention_ms="-1")
     topic_id = ClusterControl(cluster_of(broker)).topic_ids([topic])[topic]
     with WireCluster("primary", {"bootstrap_servers": broker.bootstrap.split(",")}) as cluster:
-        cluster.leaders([TopicPartition(topic, 0)])
+        for number in range(2):
+            # A new topic's leader may not know yet that it leads.
+            retry(partial(partition_log, cluster, TopicPartition(topic, number)))
         return Side(cluster, topic, topic_id).answers(steps(seed, REQUESTS))
 
 

@@ -4,11 +4,13 @@ that the flow's file does not cover any more. Says which copies a changed file l
 from __future__ import annotations
 
 import json
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.ledger.queries.run_starts import last_run
 from kafka_ferry.model.removals import first_of
+from kafka_ferry.plan.backfill.separate_topic import separate_topic
 from kafka_ferry.plan.topics.replication_policy import policy_of
 from kafka_ferry.plan.topics.topic_filter import select_topics
 
@@ -96,8 +98,8 @@ def require_selected(flow: Flow, plan: Plan) -> None:
     Raises:
         ConfigError: its file leaves one of them out by now, or names its copy otherwise; or as ``policy_of``.
     """
-    copies = {range_.topic: range_.remote_topic for range_ in (*plan.ranges, *plan.pins)}
-    _, skipped = select_topics(flow, copies)
+    copies = {(it.topic, it.remote_topic): it.backfill for it in (*plan.ranges, *plan.pins)}
+    _, skipped = select_topics(flow, {topic for topic, _ in copies})
     for it in skipped[:1]:
         raise ConfigError(
             flow.file,
@@ -106,8 +108,9 @@ def require_selected(flow: Flow, plan: Plan) -> None:
             advice=_PLAN_AGAIN,
         )
     policy = policy_of(flow)
-    for topic, planned in sorted(copies.items()):
-        if (now := policy.remote_topic(topic)) != planned:
+    for (topic, planned), backfill in sorted(copies.items(), key=itemgetter(0)):
+        now = policy.remote_topic(topic)
+        if planned != now and not (backfill and planned == separate_topic(now)):
             # The groups would follow what was copied last, and the certificate would name the file's rules.
             raise ConfigError(
                 flow.file,

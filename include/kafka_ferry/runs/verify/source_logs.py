@@ -113,11 +113,10 @@ def _reopened_transactions(
         positions: where copying stands, by *source* partition, each with a leader epoch.
         ranges: what is to be proved. A place where a leader epoch begins before it was looked at when that was proved.
     """
-    due = _of_positions(positions, ranges)
+    starts = _starts(positions, ranges)
     reopened: dict[TopicPartition, int] = {}
-    if not due:
+    if not starts:
         return reopened
-    starts = {tp: min(it.copied.start for it in some) for tp, some in due.items()}
     try:
         with retry_for(_WAIT_S), connect(flow.source) as cluster:
             places = _epoch_starts(cluster, positions, starts)
@@ -141,17 +140,17 @@ def _reopened_transactions(
     return reopened
 
 
-def _of_positions(
+def _starts(
     positions: Mapping[TopicPartition, Position], ranges: Iterable[LedgerRange]
-) -> dict[TopicPartition, list[LedgerRange]]:
-    """The ordinary ranges by *source* partition, of those that were copied to where the positions are."""
-    of_partition: dict[TopicPartition, list[LedgerRange]] = defaultdict(list)
+) -> dict[TopicPartition, int]:
+    """Where the ordinary ranges of each *source* partition begin that were copied to where its position is."""
+    starts: dict[TopicPartition, int] = {}
     for entry in ranges:
-        tp = TopicPartition(entry.copied.topic, entry.copied.partition)
+        tp, start = TopicPartition(entry.copied.topic, entry.copied.partition), entry.copied.start
         position = positions.get(tp)
         if position and entry.window is None and _is_of(position, entry):
-            of_partition[tp].append(entry)
-    return dict(of_partition)
+            starts[tp] = min(start, starts.get(tp, start))
+    return starts
 
 
 def _is_of(position: Position, entry: LedgerRange) -> bool:

@@ -32,8 +32,9 @@ def ask(history: Oracles) -> None:
     """Ask where the application continues, whether the copy is the same, how old it is, and where some records are."""
     flow = history.flow
     is_down = history.random.random() < 0.3
-    # What is known without the source may be of another branch then.
-    if not (is_down and history.was_injected("return branch")):
+    # What is known without the source may be of another branch then, or of the run that has read it first of two.
+    is_stale = history.was_injected("return branch") or history.was_injected("second run")
+    if not (is_down and is_stale):
         _ask_ready(history, lambda: failover(flow, dry_run=True, source_down=is_down))
     for back in history.ways[1:]:
         _ask_ready(back, lambda: failback(flow, back.flow, dry_run=True))  # noqa: B023

@@ -23,7 +23,7 @@ from kafka_ferry.ledger.topic import HiddenLedger
 from kafka_ferry.model import ORDINARY, Plan, RunOptions
 from kafka_ferry.model.plan import is_planned
 from kafka_ferry.model.results.failures import RangesFailed
-from kafka_ferry.runs.run_plan import is_old, own_topics, plan_run, require_still_planned
+from kafka_ferry.runs.run_plan import is_old, own_topics, plan_run, require_current
 from kafka_ferry.runs.state.ended_steps import require_all_ended, require_ended
 from kafka_ferry.runs.state.file_digests import record_prepared, require_prepared, require_same
 from kafka_ferry.runs.state.history import read_history
@@ -327,7 +327,7 @@ class Run:
             Fenced: if another run took over.
             FerryError: if ``sync_topics`` has not ended; or if the stored plan is not the expected one, or plans wait
                 for an approval and it is not what the ledger says that ``sync_topics`` has left; or if it is out of
-                date (``require_still_planned``).
+                date (``require_current``).
         """
         known = self._folder.known_plan()
         if shard is None and known and known.shards:
@@ -348,7 +348,7 @@ class Run:
             outcomes: Sequence[Outcome] = ()
             if work:
                 if is_old(plan) and not copying.has_begun():
-                    require_still_planned(self._context, plan, shard, self._retry_time)
+                    require_current(self._context, plan, shard, self._retry_time)
                 outcomes = copying.copy(spark, plan, shard)
             elif not plan.shards and is_moved(plan.file, self._context.ledger):
                 # A file that was moved is the flow's from this run on, although nothing is new.

@@ -64,9 +64,7 @@ def is_old(plan: Plan) -> bool:
     return abs(now_ms() - plan.at) > _FRESH_MS
 
 
-def require_still_planned(
-    run: RunContext, plan: Plan, shard: int | None, retry_time: RetryTime
-) -> None:
+def require_current(run: RunContext, plan: Plan, shard: int | None, retry_time: RetryTime) -> None:
     """Check that a plan of now would refuse nothing that an old one is to copy: only plans look for what may be wrong.
 
     Args:

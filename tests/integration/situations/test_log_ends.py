@@ -385,7 +385,7 @@ def test_a_range_that_was_left_as_it_is_excuses_no_other_record_of_its_partition
     gone = f"the last record of {there}-0 before this range is gone, or hidden from consumers"
     with pytest.raises(VerificationFailed, match=gone):
         verified(flow, "run-3")
-    # Whoever leaves that range too has looked at it.
+    # The operator who leaves that range too has looked at it.
     with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
         Run(flow, "run-3").verify(NO_SPARK, everything=True)
     Findings(flow).leave([f"{topic}-0:30"], "the disk")

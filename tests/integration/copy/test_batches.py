@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from kafka_ferry.batches import Reason, Rebuilt, split_batches
 from kafka_ferry.config import Flow, kafka_python_config
@@ -28,7 +27,14 @@ from tests.support.brokers.segments import (
 )
 from tests.support.records import batches as log
 from tests.support.records.batches import NOW, a_batch, a_marker, an_empty_batch
-from tests.support.records.builders import Record, create_topic, delete_before, produce, read_all
+from tests.support.records.builders import (
+    Record,
+    begin_transaction,
+    create_topic,
+    delete_before,
+    produce,
+    read_all,
+)
 from tests.support.runs.flows import (
     assert_same,
     content,
@@ -216,13 +222,8 @@ def test_uncommitted_records_are_copied_only_by_a_flow_that_asks_for_them(pair: 
     topic = pair.topic("uncommitted")
     for number, abort in enumerate([False, True, False]):
         pair.produce(topic, small_batch(number), transactional_id=topic, abort=abort)
-    left_open = Producer(
-        {"bootstrap.servers": pair.primary.bootstrap, "transactional.id": pair.unique("open")}
-    )
-    left_open.init_transactions()
-    left_open.begin_transaction()
-    left_open.produce(topic, b"open", b"open")
-    left_open.flush()
+    record = Record(b"open", b"open")
+    left_open = begin_transaction(pair.primary.bootstrap, pair.unique("open"), topic, record)
     flow = pair.flow([topic], isolation_level="read_uncommitted")
 
     assert failures(copy_now(flow)) == []

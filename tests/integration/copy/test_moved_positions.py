@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
@@ -16,7 +15,7 @@ from kafka_ferry.model import Plan, TopicPartition
 from kafka_ferry.retry import retry_for
 from kafka_ferry.runs import Run, lag
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.records.builders import Record, create_topic
+from tests.support.records.builders import Record, begin_transaction, create_topic
 from tests.support.records.groups import commit_alone
 from tests.support.runs.flows import assert_same, copy_now, copy_planned, failures, plan_now, remote
 from tests.support.runs.pair import Pair
@@ -130,17 +129,10 @@ def test_positions_are_not_judged_by_a_ledger_whose_newest_records_are_hidden(
     """As by another flow of the same source whose writer was killed, until its transaction times out."""
     flow = with_policy(copied, "ledger")
     _, plan = planned(flow, "run-3")
-    stranger = Producer(
-        {
-            "bootstrap.servers": pair.backup.bootstrap,
-            "transactional.id": flow.name,
-            "transaction.timeout.ms": 600_000,
-        }
+    ledger, record = ledger_topic(flow.source.alias), Record(value=b"open")
+    stranger = begin_transaction(
+        pair.backup.bootstrap, flow.name, ledger, record, timeout_ms=600_000
     )
-    stranger.init_transactions()
-    stranger.begin_transaction()
-    stranger.produce(ledger_topic(flow.source.alias), b"open")
-    stranger.flush()
     assert not failures(copy_planned(copied, plan))
     assert position(flow) == 250
     group = f"ferry.{flow.name}"

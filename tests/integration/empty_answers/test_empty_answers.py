@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from kafka_ferry.batches import Reason, is_abort_marker
 from kafka_ferry.model import TopicPartition
@@ -21,7 +20,13 @@ from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.empty_answers import empty_answers, failing_answers
 from tests.support.brokers.segments import read_batches, write_log
-from tests.support.records.builders import Record, create_topic, produce, read_all
+from tests.support.records.builders import (
+    Record,
+    begin_transaction,
+    create_topic,
+    produce,
+    read_all,
+)
 from tests.support.records.offsets import assert_same_offsets
 from tests.support.runs.flows import (
     copy_now,
@@ -150,11 +155,7 @@ def test_a_compacted_tail_below_an_open_transaction_is_proved_by_the_batch_after
     create_topic(target.bootstrap, topic, cleanup_policy="compact")
     produce(target.bootstrap, topic, some(10))
     produce(target.bootstrap, topic, some(10))
-    left_open = Producer({"bootstrap.servers": target.bootstrap, "transactional.id": topic})
-    left_open.init_transactions()
-    left_open.begin_transaction()
-    left_open.produce(topic, b"open", b"k")
-    left_open.flush()
+    begin_transaction(target.bootstrap, topic, topic, Record(b"k", b"open"))
     target.stop()
     batches = read_batches(target, topic)
     write_log(target, topic, [batches[0], *batches[2:]])

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
-from confluent_kafka import Producer
 
 from kafka_ferry.batches import Batch, for_producer, split_batches
 from kafka_ferry.config import Flow, kafka_python_config
@@ -24,7 +23,13 @@ from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.segments import read_batches, write_log
 from tests.support.records.batches import a_batch
-from tests.support.records.builders import Record, create_topic, delete_before, produce
+from tests.support.records.builders import (
+    Record,
+    begin_transaction,
+    create_topic,
+    delete_before,
+    produce,
+)
 from tests.support.runs.flows import (
     copy_now,
     copy_planned,
@@ -255,11 +260,8 @@ def test_an_open_transaction_of_another_client_is_seen_although_committed_reader
     write_history(pair.primary, topic)
     flow = pair.flow([topic], offsets="preserved")
     assert not failures(copy_now(flow))
-    stranger = Producer({"bootstrap.servers": pair.backup.bootstrap, "transactional.id": topic})
-    stranger.init_transactions()
-    stranger.begin_transaction()
-    stranger.produce(remote(flow, topic), b"not committed")
-    stranger.flush()
+    record = Record(value=b"not committed")
+    stranger = begin_transaction(pair.backup.bootstrap, topic, remote(flow, topic), record)
 
     report = judged(flow, "run-1")
     stranger.abort_transaction()

@@ -41,6 +41,7 @@ from tests.support.records.batches import a_batch
 from tests.support.records.builders import (
     Record,
     add_partitions,
+    begin_transaction,
     create_topic,
     delete_before,
     delete_topic,
@@ -279,7 +280,8 @@ def test_a_transaction_that_a_proved_range_ends_within_and_that_has_ended_otherw
     """Another producer's transaction was open behind its first records, so that the run ended there."""
     topic, split, behind = own.topic("between", keyed("first", 3)), *map(own.unique, ("a", "b"))
     flow = new_flow(own, topic)
-    first, second = begin_transaction(own, split), begin_transaction(own, behind)
+    source = own.primary.bootstrap
+    first, second = (begin_transaction(source, it) for it in (split, behind))
     for producer in (first, second, first):
         producer.produce(topic, b"1")
         producer.flush()
@@ -311,7 +313,9 @@ def test_a_transaction_that_ends_otherwise_behind_a_range_without_any_marker_is_
     own.produce(damaged, keyed("first", 1), transactional_id=name)
     own.produce(damaged, keyed("second", 1))
     hours_ago = time.time_ns() // 1_000_000 - 2 * 60 * 60 * 1000
-    split, behind, third = (begin_transaction(own, it) for it in (name, own.unique("b"), topic))
+    split, behind, third = (
+        begin_transaction(own.primary.bootstrap, it) for it in (name, own.unique("b"), topic)
+    )
     split.produce(topic, b"before the beginning", timestamp=hours_ago)
     split.flush()
     for producer in (split, behind):
@@ -333,9 +337,7 @@ def test_a_transaction_that_ends_otherwise_behind_a_range_without_any_marker_is_
         damage(own.primary, damaged, number=0, at=-1)
     for it in (damaged, topic):
         own.produce(it, keyed("third", 1))
-    fourth = begin_transaction(own, own.unique("d"))
-    fourth.produce(topic, b"1")
-    fourth.flush()
+    begin_transaction(own.primary.bootstrap, own.unique("d"), topic, Record(value=b"1"))
     own.produce(topic, keyed("again", 1), transactional_id=name, abort=not is_aborted)
     behind.begin_transaction()
     behind.produce(topic, b"2")
@@ -348,19 +350,10 @@ def test_a_transaction_that_ends_otherwise_behind_a_range_without_any_marker_is_
         verified(flow, "run-3")
 
 
-def begin_transaction(own: Pair, transactional_id: str) -> Producer:
-    """A producer of the source's with an open transaction."""
-    settings = {"bootstrap.servers": own.primary.bootstrap, "log_level": 0}
-    producer = Producer({**settings, "transactional.id": transactional_id})
-    producer.init_transactions()
-    producer.begin_transaction()
-    return producer
-
-
 def end_transaction(own: Pair, transactional_id: str, producer: Producer, *, commit: bool) -> None:
     """End it; returns when its marker is in the log."""
     (producer.commit_transaction if commit else producer.abort_transaction)()
-    begin_transaction(own, transactional_id)
+    begin_transaction(own.primary.bootstrap, transactional_id)
 
 
 @pytest.mark.long

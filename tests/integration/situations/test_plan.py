@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.clock import now_ms
@@ -23,7 +22,14 @@ from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.access import deny
 from tests.support.brokers.segments import cut_log
-from tests.support.records.builders import create_topic, delete_before, produce, recreate_topic
+from tests.support.records.builders import (
+    Record,
+    begin_transaction,
+    create_topic,
+    delete_before,
+    produce,
+    recreate_topic,
+)
 from tests.support.records.histories import named, told, values
 from tests.support.runs.flows import (
     copy_now,
@@ -147,11 +153,8 @@ def test_a_plan_ends_before_open_transactions_unless_uncommitted_records_are_wan
     pair: Pair,
 ) -> None:
     topic = pair.topic("open", named("first", 10))
-    producer = Producer({"bootstrap.servers": pair.primary.bootstrap, "transactional.id": topic})
-    producer.init_transactions()
-    producer.begin_transaction()
-    producer.produce(topic, b"open", timestamp=now_ms() - 3_600_000)
-    producer.flush()
+    hour_old = Record(value=b"open", timestamp=now_ms() - 3_600_000)
+    producer = begin_transaction(pair.primary.bootstrap, topic, topic, hour_old)
     pair.produce(topic, named("hidden", 5))
     ends, notes, held = [], [], []
     for level in ("read_committed", "read_uncommitted"):

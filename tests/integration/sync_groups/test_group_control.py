@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as ConfluentPartition
 
 from kafka_ferry.control.groups import GroupControl
@@ -22,7 +21,7 @@ from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.access import deny
 from tests.support.java.programs import run_java
-from tests.support.records.builders import Record, create_topic, produce
+from tests.support.records.builders import Record, begin_transaction, create_topic, produce
 from tests.support.records.groups import (
     Protocol,
     cluster_of,
@@ -132,9 +131,7 @@ def test_what_a_transaction_has_pending_is_not_committed(
 ) -> None:
     group, place = unique("pending"), TopicPartition(topic, 0)
     commit_alone(primary, group, {place: 3})
-    producer = Producer({"bootstrap.servers": primary.bootstrap, "transactional.id": group})
-    producer.init_transactions()
-    producer.begin_transaction()
+    producer = begin_transaction(primary.bootstrap, group)
     with member(primary, group, topic) as consumer:
         offsets = [ConfluentPartition(topic, 0, 9)]
         producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata())

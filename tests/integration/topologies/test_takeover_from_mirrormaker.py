@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.batches import Batch, split_batches
@@ -46,6 +45,7 @@ from tests.support.records.batches import a_marker
 from tests.support.records.builders import (
     ConsumedRecord,
     Record,
+    begin_transaction,
     create_topic,
     delete_before,
     produce,
@@ -399,12 +399,8 @@ def test_a_topic_that_still_grows_is_not_taken_over(
 def test_what_an_open_transaction_may_still_commit_is_not_built_upon(pair: Pair) -> None:
     topic = pair.unique("open")
     flow = left_by_mirrormaker_2(pair, topic, 5, 3)
-    settings = {"bootstrap.servers": pair.backup.bootstrap, "transactional.id": topic}
-    exactly_once = Producer(settings)
-    exactly_once.init_transactions()
-    exactly_once.begin_transaction()
-    exactly_once.produce(remote(flow, topic), b"3")
-    exactly_once.flush()
+    there = remote(flow, topic)
+    exactly_once = begin_transaction(pair.backup.bootstrap, topic, there, Record(value=b"3"))
 
     taken = take_over(flow, settle_s=0)[topic]
 

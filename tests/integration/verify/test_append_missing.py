@@ -7,7 +7,6 @@ from pathlib import Path
 from threading import Timer
 
 import pytest
-from confluent_kafka import Producer
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from kafka_ferry.clock import now_ms
@@ -27,6 +26,8 @@ from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.segments import base_offset, rewrite
 from tests.support.records.builders import (
+    Record,
+    begin_transaction,
     create_topic,
     delete_before,
     produce,
@@ -80,12 +81,8 @@ def test_what_an_open_transaction_hides_is_not_missing(
     create_topic(primary.bootstrap, topic)
     flow = make_flow(folder, primary, target, [topic])
     copy_more(primary, flow, "run-1", topic)
-    settings = {"bootstrap.servers": target.bootstrap, "transactional.id": unique("another")}
-    producer = Producer(settings)
-    producer.init_transactions()
-    producer.begin_transaction()
-    producer.produce(remote(flow, topic), b"open")
-    producer.flush()
+    record = Record(value=b"open")
+    producer = begin_transaction(target.bootstrap, unique("another"), remote(flow, topic), record)
     copy_more(primary, flow, "run-2", topic)
 
     with (

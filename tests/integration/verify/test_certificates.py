@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -47,6 +46,7 @@ from tests.support.brokers.own_brokers import own_pair
 from tests.support.brokers.segments import cut_log
 from tests.support.records.builders import (
     Record,
+    begin_transaction,
     create_topic,
     delete_before,
     delete_topic,
@@ -188,11 +188,8 @@ def test_a_certificate_has_the_isolation_level_that_was_copied_by_and_not_the_fi
     levels = [it.header.rules["isolation.level"] for it in find_certificates(flow).all]
 
     assert levels == ["read_committed, read_uncommitted", "read_uncommitted"]
-    producer = Producer({"bootstrap.servers": primary.bootstrap, "transactional.id": topic})
-    producer.init_transactions()
-    producer.begin_transaction()
-    producer.produce(topic, b"open", partition=0)
-    producer.flush()
+    record = Record(value=b"open", partition=0)
+    producer = begin_transaction(primary.bootstrap, topic, topic, record)
     window, pem = Window(now_ms() - 600_000, now_ms() + 60_000), folder / "public.pem"
     key = public_keys(pem.read_bytes(), str(pem))
     export = export_certificates(changed, window, folder / "export", key, pem.read_bytes())

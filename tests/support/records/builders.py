@@ -215,6 +215,28 @@ def produce(
     _logged_in(config)
 
 
+def begin_transaction(
+    bootstrap: str,
+    transactional_id: str,
+    topic: str = "",
+    *records: Record,
+    timeout_ms: int = 60_000,
+) -> Producer:
+    """A producer with an open transaction that holds ``records``; whoever had the id before is fenced."""
+    producer = _logged_in(
+        {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": timeout_ms,
+            "retry.backoff.ms": 10,
+            "log_level": 0,
+        }
+    )
+    producer.begin_transaction()
+    _write(producer, topic, records)
+    return producer
+
+
 def read_all(
     bootstrap: str, topic: str, *, isolation: str = "read_committed", timeout: float = 30
 ) -> dict[int, list[ConsumedRecord]]:

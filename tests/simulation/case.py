@@ -96,6 +96,7 @@ class Case:
         rule_until: the run at which another rule takes its place; 0 for none.
         certifies: whether runs issue certificates.
         clears: whether steps of earlier runs are done again, as when their tasks are cleared.
+        reads_beside: whether the application reads on while a run goes on.
     """
 
     seed: int
@@ -123,6 +124,7 @@ class Case:
     rule_until: int = 0
     certifies: bool = False
     clears: bool = False
+    reads_beside: bool = False
 
     @classmethod
     def of(
@@ -189,6 +191,7 @@ class Case:
             ._with_retirement(rng)
             ._with_rule(rng)
             ._with_certificates(rng)
+            ._with_reader(rng)
         )
 
     def _both_ways(self, rng: random.Random) -> Case:
@@ -281,6 +284,11 @@ class Case:
             return replace(self, clears=clears)
         options = {**self.options, "certificates.keep.count": rng.choice((-1, -1, 1, 2))}
         return replace(self, options=options, publishes=True, certifies=True, clears=clears)
+
+    def _with_reader(self, rng: random.Random) -> Case:
+        """Perhaps the same with an application that reads on while a run goes on."""
+        is_read = bool(self.options["sync.group.offsets.enabled"])
+        return replace(self, reads_beside=is_read and rng.random() < 0.5)
 
 
 def _aimed(rng: random.Random, name: str, before: Sequence[Fault]) -> Fault:

@@ -333,7 +333,10 @@ class History(Oracles):
         if self.case.asks:
             self.seen.append((self.world.now, self.shown_by_source()))
         self.driver, faults = Process("driver"), len(self.adversary.injected)
+        if self.case.reads_beside:
+            self._read_beside(self.driver)
         said: str = self.world.run(self.driver, lambda: self._steps(way, name, window))
+        self.driver = Process("nobody")
         if self.case.certifies and said == "verified":
             check_certified(way, name)
         is_alone = len(self.adversary.injected) == faults and self.world.is_idle
@@ -343,6 +346,17 @@ class History(Oracles):
         if self.case.asks and way is self and not self.wrong:
             ask(self)
         return said
+
+    def _read_beside(self, driver: Process) -> None:
+        """Let the application read on while that driver's run goes on."""
+
+        def read_on() -> None:
+            if self.driver is driver:
+                self.note(f"the application reads on, while {self.step} goes on")
+                self.ways[self._is_away].read_on()
+
+        for _ in range(self.random.randint(1, 3)):
+            self.world.at(self.world.now + self.random.random() ** 2, read_on)
 
     def _move_application(self) -> None:
         """Let the application continue on the other cluster, perhaps, where it goes both ways."""

@@ -318,10 +318,11 @@ class Oracles(Workload):
             return
         at = self.target.groups.offsets.get(GROUP, {}).get(target)
         log = self.target.log(target)
+        is_beside = self.read_at.get(source, -1.0) >= self.began
         for offset, value in log.shown() if log else ():
             is_read = self.order[value or b""][2] < read.offset
-            if is_read and self.case.backfills:
-                # What a backfill brings lies after what the group has read.
+            # What a backfill brings lies after what the group has read, and the group may have read on since it moved.
+            if is_read and (self.case.backfills or is_beside):
                 continue
             if at is None or is_read != (offset < at.offset):
                 where, again = at.offset if at else "nothing", "again" if is_read else "never"

@@ -93,6 +93,7 @@ def test_records_are_copied_committed_and_small_batches_joined_unless_told_other
         (None, "ferry-dead-letter.eu.west.internal"),
         ("", "ferry-dead-letter.eu.west.internal"),
         ("rejected.by-us", "rejected.by-us"),
+        ("ferry-dead-letter.all.internal", "ferry-dead-letter.all.internal"),
     ],
 )
 def test_dead_letters_go_to_a_topic_named_after_the_source_or_as_the_flow_says(
@@ -219,6 +220,10 @@ def test_a_flow_may_have_no_schedule(given: str | None) -> None:
         ("dead_letter_topic", "dead letters", "topic's name"),
         ("dead_letter_topic", "x" * 250, "topic's name"),
         ("dead_letter_topic", "..", "topic's name"),
+        ("dead_letter_topic", "__consumer_offsets", "Kafka's own"),
+        ("dead_letter_topic", "ferry-ledger.primary.internal", "a flow's ledger"),
+        ("dead_letter_topic", "ferry-ledger.other.internal", "a flow's ledger"),
+        ("dead_letter_topic", "ferry-certificates.primary.internal", "a flow's ledger"),
         ("schedule", "hourly", "cron"),
         ("schedule", "* * *", "cron"),
         ("start_date", "soon", "date"),

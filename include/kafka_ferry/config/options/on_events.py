@@ -5,16 +5,27 @@ The first value of each option is its default; ``fail`` reports what is wrong an
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
 
 from kafka_ferry.config.options.base import Options
-from kafka_ferry.config.types.values import topic_name
+from kafka_ferry.config.types.values import KAFKAS_OWN, OWN_TOPICS, topic_name
+
+_OF_LETTERS: Final = "ferry-dead-letter."
 
 
-def _topic_name(name: str | None) -> str | None:
-    return topic_name(name) if name else None
+def _letters_topic(name: str | None) -> str | None:
+    if not name:
+        return None
+    if name in KAFKAS_OWN:
+        raise ValueError("must be a topic for dead letters, and not one of Kafka's own")
+    # A letter has what the record's producer wrote: in a ledger, it would count as an entry of the flow's own.
+    if OWN_TOPICS.fullmatch(name) and not name.startswith(_OF_LETTERS):
+        raise ValueError(
+            "must be a topic for dead letters, and not one with a flow's ledger or certificates"
+        )
+    return topic_name(name)
 
 
 class PolicyOptions(Options):
@@ -87,7 +98,7 @@ class PolicyOptions(Options):
         "a timestamp out of bounds): dead-letter writes it to the dead letter topic in the same "
         "transaction, and copies the others.",
     )
-    dead_letter_topic: Annotated[str | None, AfterValidator(_topic_name)] = Field(
+    dead_letter_topic: Annotated[str | None, AfterValidator(_letters_topic)] = Field(
         default=None,
         description="The target's topic for records that it rejects; by default "
         "ferry-dead-letter.{source's alias}.internal.",

@@ -22,6 +22,10 @@ BYTES_PATTERN: Final = r"^\s*[0-9]+(\s*([Bb]|[KkMmGg][Ii][Bb]))?\s*$"
 square of their number, in Airflow's API server too."""
 INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 """``INTERNAL_TOPICS`` of Kafka 4.3's class ``org.apache.kafka.common.internals.Topic``."""
+KAFKAS_OWN: Final = frozenset({*INTERNAL_TOPICS, "__cluster_metadata"})
+"""Topics of Kafka itself, to which brokers allow no client to write."""
+OWN_TOPICS: Final = regex.compile(r"ferry-(ledger|dead-letter|certificates)\..*\.internal")
+"""The names of topics that flows make for themselves."""
 _NUMBER: Final = regex.compile(r"\s*-?[0-9]{1,19}\s*")
 _TOPIC: Final = "[A-Za-z0-9._-]{1,249}"
 _EXPRESSION: Final = regex.compile(r"[\\*+?()\[\]{}^$|]")

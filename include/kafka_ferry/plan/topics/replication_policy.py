@@ -13,7 +13,7 @@ from typing import Final
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.permissions import check_module
-from kafka_ferry.config.types.values import INTERNAL_TOPICS
+from kafka_ferry.config.types.values import KAFKAS_OWN
 from kafka_ferry.errors import ConfigError
 
 HEARTBEATS = "heartbeats"
@@ -22,8 +22,6 @@ _ADVICE = (
     "It must be a class that derives from kafka_ferry.plan.topics.replication_policy.ReplicationPolicy, "
     "named with its module, on the PYTHONPATH of every process that plans."
 )
-KAFKAS_OWN: Final = frozenset({*INTERNAL_TOPICS, "__cluster_metadata"})
-"""Topics of Kafka itself, to which brokers allow no client to write."""
 
 
 class ReplicationPolicy(ABC):

@@ -8,16 +8,12 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
-import regex
-
 from kafka_ferry.config import Flow
 from kafka_ferry.config.types.name_filter import NameFilter
-from kafka_ferry.config.types.values import topic_name
+from kafka_ferry.config.types.values import KAFKAS_OWN, OWN_TOPICS, topic_name
 from kafka_ferry.model.cluster_state import NO_HEARTBEATS, ClusterState, HeartbeatTopics
 from kafka_ferry.model.remarks import Refusal, Skipped
-from kafka_ferry.plan.topics.replication_policy import KAFKAS_OWN, ReplicationPolicy, policy_of
-
-_OURS: Final = regex.compile(r"ferry-(ledger|dead-letter|certificates)\..*\.internal")
+from kafka_ferry.plan.topics.replication_policy import ReplicationPolicy, policy_of
 
 _NO_HEARTBEATS: Final = (
     "it has the name of MirrorMaker's heartbeats, its first record is none, "
@@ -144,7 +140,7 @@ def _why_not(flow: Flow, policy: ReplicationPolicy, wanted: NameFilter, name: st
     """Why a topic is not mirrored (``MirrorSourceConnector.shouldReplicateTopic``); None where it is."""
     if policy.is_internal_topic(name):
         return "an internal topic of Kafka or of a mirror"
-    if any(map(_OURS.fullmatch, policy.history(name))):
+    if any(map(OWN_TOPICS.fullmatch, policy.history(name))):
         return "a topic of Kafka Ferry's own"
     if policy.is_cycle(name, flow.target.alias):
         return f"its name says that it came from {flow.target.alias} itself"
@@ -187,7 +183,7 @@ def _unfit(flow: Flow, policy: ReplicationPolicy, name: str) -> str:
         return f"{name} on the target is Kafka's own."
     if name == flow.dead_letter_name:
         return f"{name} on the target is for the flow's dead letters (dead.letter.topic)."
-    if _OURS.fullmatch(name):
+    if OWN_TOPICS.fullmatch(name):
         return f"{name} on the target is Kafka Ferry's own."
     if flow.emit_checkpoints_enabled and name == policy.checkpoints_topic():
         return f"{name} on the target has the groups' checkpoints (emit.checkpoints.enabled)."

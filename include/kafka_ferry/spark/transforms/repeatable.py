@@ -98,6 +98,8 @@ _WITHOUT_TEXT: Final = ("binary", "array<", "map<", "struct<")
 _MOMENT: Final = re.compile(r"%[^%a-zA-Z]*[tT]")
 _HOW_TO_READ: Final = "use to_timestamp(text, 'yyyy-MM-dd HH:mm:ss')"
 _TODAY: Final = "takes today's date for a text that is only a time"
+# Of a text that is the same for all records, Spark's optimizer makes these types too by the words for days.
+_DAYS: Final = ("date", "timestamp_ntz")
 
 
 def names_schema_file(parsed: Tree) -> bool:
@@ -225,7 +227,22 @@ def _by_cast(tree: Tree) -> str:
             type_ = type_of(tree.at(child))
             if any(text_type in type_ for text_type in _TEXTS):
                 return f"makes a timestamp of text, which {_TODAY}: {_HOW_TO_READ}"
+        if node.kind == "Cast" and node.fields["dataType"] in _DAYS and _may_be_word(tree, node):
+            return (
+                f"makes a {node.fields['dataType']} of a text that may be a word for a day, such as 'today': write a "
+                "date in digits"
+            )
     return ""
+
+
+def _may_be_word(tree: Tree, cast: Node) -> bool:
+    """Whether a cast's text is one and the same for all records, and not known to begin with a date in digits."""
+    text = tree.child(cast, 0)
+    assert text is not None
+    if text.kind == "Literal" and _FIXED_TEXT.match(str(text.fields.get("value"))):
+        return False
+    child = tree.at(text)
+    return bool(child.foldable()) and type_of(child).startswith(_TEXTS)
 
 
 def _by_predecessor(tree: Tree) -> str:

@@ -304,6 +304,8 @@ def test_a_format_that_no_expression_reads_changes_nothing(
         ("to_json(from_xml(topic, 'variant'))", "nested deep"),
         ("cast(topic like any ('a%', '%a%b') as string)", "write a LIKE for each"),
         ("cast(topic not like all ('%a%_b%') as string)", "write a LIKE for each"),
+        ("case when topic = 'a' then 'b' else " * 40 + "'c'" + " end" * 40, "within each other"),
+        ("nvl(" * 40 + "topic" + ", 'a')" * 40, "within each other"),
     ],
 )
 def test_what_may_give_something_else_the_next_time_or_take_hours_is_refused_by_name(
@@ -549,6 +551,9 @@ def test_an_expression_reads_no_table(
         "map('a', 'b')[cast(key as string)]",
         "cast(unix_timestamp(cast(key as string)) as string)",
         "to_json(struct(* except (key)))",
+        "case "
+        + "when topic = 'a' then nvl(topic, 'b') " * 40
+        + f"else {'if(false, topic, ' * 40}topic{')' * 40} end",
         "regexp_replace(cast(value as string), '(a|b)+', '')",
     ],
 )

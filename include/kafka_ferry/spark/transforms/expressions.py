@@ -36,6 +36,8 @@ _SEEKING_FUNCTIONS: Final = frozenset(
     {"coalesce", "ifnull", "isnotnull", "isnull", "nvl", "nvl2", "equal_null"}
 )
 
+# A tree's JSON has twice what is in one of these: of twenty within each other, a million times.
+_MOST_NESTED: Final = 12
 _NOT_PLAIN: Final = (
     "must be an expression over one record, without aggregates, windows, generators and subqueries"
 )
@@ -62,6 +64,7 @@ class ParsedExpression:
         self.uses_secrets = self.text != text
         parser: Any = spark._jsparkSession.sessionState().sqlParser()
         self.tree = Tree(parser.parseExpression(self.text))
+        _check_nesting(_jvm(spark), self.tree.root)
         # Before the analyzer sees it, which reads the files and addresses of tables.
         patterns = _jvm(spark).org.apache.spark.sql.catalyst.trees.TreePattern
         if self.tree.root.containsPattern(patterns.PLAN_EXPRESSION()):
@@ -135,6 +138,29 @@ class ParsedExpression:
                 yield node, name
 
 
+def _check_nesting(jvm: Any, root: Any) -> None:
+    """Check how deep ``CASE``, and functions that Spark replaces by others, are within each other.
+
+    Raises:
+        ValueError: so deep that to look at the expression would take hours.
+    """
+    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    twice = patterns.CASE_WHEN(), patterns.RUNTIME_REPLACEABLE()
+    waiting = [(root, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        if not any(map(node.containsPattern, twice)):
+            continue
+        depth += any(map(node.nodePatterns().contains, twice))
+        if depth > _MOST_NESTED:
+            raise ValueError(
+                f"has more than {_MOST_NESTED} CASE, or functions such as nvl(), within each other: give one CASE "
+                "several WHEN, or use if() or coalesce()"
+            )
+        children = node.children()
+        waiting += ((children.apply(place), depth) for place in range(children.size()))
+
+
 def _is_argument(node: Node) -> bool:
     """Whether it is an argument's name: a lambda's first child is what it does."""
     return node.parent == "LambdaFunction" and node.path[-1] > 0
@@ -192,6 +218,8 @@ def resolve(
     if plan.expressions().size() > len(expressions):
         raise ValueError("must be one expression: use struct(*)")
     made = [plan.expressions().apply(place) for place in range(len(expressions))]
+    for tree in made:
+        _check_nesting(jvm, tree)
     near = [without_slow_texts(jvm, with_single_searches(jvm, tree)) for tree in made]
     to_column = jvm.org.apache.spark.sql.classic.ExpressionUtils.column
     if any(one is not other for one, other in zip(made, near, strict=True)):

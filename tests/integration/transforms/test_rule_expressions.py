@@ -329,6 +329,8 @@ def test_a_field_of_a_type_that_takes_hours_is_refused(pair: Pair, spark: SparkS
     assert "is for columns of tables: write string" in refusal(pair, spark, rule)
     rule["types"] = {"value.a": "array<variant>"}
     assert "has a variant" in refusal(pair, spark, rule)
+    rule["types"] = {"value.a": "map<array<int>, int>"}
+    assert "types: [DATATYPE_MISMATCH" in refusal(pair, spark, rule)
     # Nor is a field that has such a name.
     rule["types"] = {"value.b.interval": "int", "value.a": "struct<interval: int>"}
     flow = pair.flow(["orders"], transform=[rule | {"topics": ["orders"]}])

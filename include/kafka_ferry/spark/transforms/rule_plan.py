@@ -89,7 +89,8 @@ class RulePlan:
         Raises:
             ConfigError: as ``RulesQuery``.
         """
-        visible = self._visible(self._with_inputs(rows, dict(self._reads(PARTS))))
+        with self._wrong_in("types"):
+            visible = self._visible(self._with_inputs(rows, dict(self._reads(PARTS))))
         used: set[str] = set()
         for what, expression in self._expressions:
             with self._wrong_in(what):

@@ -97,6 +97,7 @@ class Case:
         certifies: whether runs issue certificates.
         clears: whether steps of earlier runs are done again, as when their tasks are cleared.
         reads_beside: whether the application reads on while a run goes on.
+        starts_late: whether retention has taken the first records before the flow begins.
     """
 
     seed: int
@@ -125,6 +126,7 @@ class Case:
     certifies: bool = False
     clears: bool = False
     reads_beside: bool = False
+    starts_late: bool = False
 
     @classmethod
     def of(
@@ -191,7 +193,7 @@ class Case:
             ._with_retirement(rng)
             ._with_rule(rng)
             ._with_certificates(rng)
-            ._with_reader(rng)
+            ._with_reader_and_start(rng)
         )
 
     def _both_ways(self, rng: random.Random) -> Case:
@@ -285,10 +287,13 @@ class Case:
         options = {**self.options, "certificates.keep.count": rng.choice((-1, -1, 1, 2))}
         return replace(self, options=options, publishes=True, certifies=True, clears=clears)
 
-    def _with_reader(self, rng: random.Random) -> Case:
-        """Perhaps the same with an application that reads on while a run goes on."""
+    def _with_reader_and_start(self, rng: random.Random) -> Case:
+        """Perhaps the same with an application that reads on while a run goes on, or with logs that begin later."""
         is_read = bool(self.options["sync.group.offsets.enabled"])
-        return replace(self, reads_beside=is_read and rng.random() < 0.5)
+        is_beside, is_late = is_read and rng.random() < 0.5, rng.random() < 0.2
+        # What was deleted before it was copied is refused there.
+        is_late &= not (self.backfills or self.takes_over)
+        return replace(self, reads_beside=is_beside, starts_late=is_late)
 
 
 def _aimed(rng: random.Random, name: str, before: Sequence[Fault]) -> Fault:

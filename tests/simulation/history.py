@@ -158,6 +158,8 @@ class History(Oracles):
             self.number = number
             for way in self.ways:
                 way.write_some(number)
+            if self.case.starts_late and not number:
+                self.expire_first()
             self._harm_state(number)
             if number and number == self.case.rule_until:
                 self.flow = self._flow(self)

@@ -171,6 +171,14 @@ class Workload:
                 self.committed[tp] = at
         self.source.groups.commit(GROUP, offsets)
 
+    def expire_first(self) -> None:
+        """Let retention take the first records of the source's logs."""
+        for source, _ in self.pairs():
+            if log := self.source.log(source):
+                to = self.random.randint(0, log.stable)
+                self.removed |= {value for offset, value in log.records() if offset < to}
+                log.move_start(to)
+
     def write_some(self, run: int) -> None:
         if run >= self.case.quiet_from:
             return

@@ -39,6 +39,8 @@ class PartitionMove:
             has: they were never copied, or are deleted there.
         is_lost: whether the other cluster's log has lost records that were copied, or that are a copy's originals; or
             whether an offset that the group has there already has no counterpart any more.
+        topic_id: the id of the topic that the offset is of, "" where it is not known: a recreated topic has other
+            records at the same offsets.
     """
 
     source: TopicPartition
@@ -53,6 +55,7 @@ class PartitionMove:
     home: bool = False
     missing: int = 0
     is_lost: bool = False
+    topic_id: str = ""
 
     @property
     def lag(self) -> int | None:

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 from kafka_ferry.config import Flow
 from kafka_ferry.config.reverse_flow import reverse_flow
 from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.groups.decisions import NOT_COPIED
 from kafka_ferry.groups.outlook import GroupOutlook, Outlook
 from kafka_ferry.groups.outlook_text import outlook_lines
 from kafka_ferry.model import TopicPartition
@@ -44,6 +45,7 @@ from tests.support.records.builders import (
     delete_topic,
     produce,
     read_all,
+    recreate_topic,
 )
 from tests.support.records.groups import commit_alone, first_read
 from tests.support.runs.command_line import ferry
@@ -600,6 +602,28 @@ def test_what_is_gone_from_the_source_since_the_last_run_is_named_and_moves_noth
     }
     assert the_group(failover(there)).state == "ready"
     assert the_group(failover(there, [alone], source_down=True)).state == "ready"
+
+
+def test_an_offset_in_a_recreated_topic_moves_no_group_in_the_copy_of_the_former_one(
+    pair: Pair,
+) -> None:
+    """The run that has seen it held it: without the source, it would pass records that the group has not read."""
+    this = place(pair, DEFAULT)
+    there = this.there.model_copy(update={"sync_group_offsets_enabled": True})
+    write(pair.primary, this.orders, "a", range(16))
+    commit_alone(pair.primary, this.group, at(this.orders, 1, 1))
+    run(there, "first")
+    recreate_topic(pair.primary, this.orders, PARTITIONS)
+    write(pair.primary, this.orders, "b", range(16))
+    commit_alone(pair.primary, this.group, at(this.orders, 6, 6))
+    assert plan_now(there, "second").remarks.refused
+    Run(there, "second").sync_groups()
+
+    partitions = the_group(failover(there, source_down=True)).partitions
+
+    assert {one.reason for one in partitions} == {NOT_COPIED}
+    remote = f"{pair.folder.name}.{this.orders}"
+    assert committed(pair.backup, this.group) == dict.fromkeys([(remote, 0), (remote, 1)], 1)
 
 
 @pytest.mark.long

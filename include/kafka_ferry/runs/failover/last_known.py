@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.clock import moment_text, now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.groups.decisions import NOT_COPIED
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove, lost_since, together
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
@@ -125,14 +126,29 @@ def translate_known(flow: Flow, ledger: LedgerTable, known: GroupMoves) -> Group
         | {tp: Committed(offset) for tp, offset in move.outside}
         for move in known.groups
     }
-    at = {move.group: move.at for move in known.groups}
     moves = translate_groups(flow, ledger, offsets, last_seen=logs)
-    return replace(known, groups=tuple(_as_of(move, at[move.group]) for move in moves))
+    by_group = {move.group: move for move in known.groups}
+    return replace(known, groups=tuple(_as_seen(move, by_group[move.group]) for move in moves))
 
 
-def _as_of(move: GroupMove, at: int) -> GroupMove:
+def _as_seen(move: GroupMove, seen: GroupMove) -> GroupMove:
     """The move without a lag: what was written since is unknown."""
-    return replace(move, at=at, partitions=tuple(replace(one, end=-1) for one in move.partitions))
+    topic_ids = {one.source: one.topic_id for one in seen.partitions}
+    partitions = (
+        replace(_of_topic(one, topic_ids.get(one.source, "")), end=-1) for one in move.partitions
+    )
+    return replace(move, at=seen.at, partitions=tuple(partitions))
+
+
+def _of_topic(one: PartitionMove, topic_id: str) -> PartitionMove:
+    """The move, held where the offset is of another topic of that name than the one that was copied last.
+
+    Otherwise a group would pass records of the former topic that it has not read.
+    """
+    if "" in (topic_id, one.topic_id) or topic_id == one.topic_id:
+        return one
+    held = replace(one, offset=None, kind=None, missing=0, is_lost=False, topic_id=topic_id)
+    return replace(held, action="held", reason=NOT_COPIED)
 
 
 def _from_ledger(

@@ -44,6 +44,7 @@ class HomeRoutes:
         diverged: by partition of the target's own topics, where its log parts from the one that was copied, -1 where
             that is unknown.
         selected: the copies in which clients of the source write too: the flow copies these topics under one name.
+        ids: by copy, its id; without the source, when it was last copied to.
     """
 
     names: Mapping[str, str]
@@ -54,6 +55,7 @@ class HomeRoutes:
     refused: Mapping[str, str] = field(default_factory=dict)
     diverged: Mapping[TopicPartition, int] = field(default_factory=dict)
     selected: Collection[str] = ()
+    ids: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -109,6 +111,7 @@ class HomeRoutes:
             {copy: str(error) for copy, error in refused.items()},
             _divergence_offsets(flow, ledger, opposite_routes.values(), by_records=by_records),
             selected,
+            ids,
         )
 
     def knows(self, topic: str) -> bool:
@@ -117,6 +120,9 @@ class HomeRoutes:
 
     def move(self, tp: TopicPartition, committed: Committed) -> PartitionMove:
         """Translates a group's offset in a copy."""
+        return replace(self._move(tp, committed), topic_id=self.ids.get(tp.topic, ""))
+
+    def _move(self, tp: TopicPartition, committed: Committed) -> PartitionMove:
         name = self.names[tp.topic]
         if not name or tp.topic in self.refused:
             reason = self.refused.get(tp.topic, self.reason)

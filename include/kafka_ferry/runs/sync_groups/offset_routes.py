@@ -37,6 +37,7 @@ class OffsetRoutes:
         home: what the opposite flow has copied to the source.
         selected: the topics that the flow selects by their names.
         present: those that exist on the source, as far as known.
+        ids: by topic of the source, its id; without the source, when it was last copied.
         routes: by *source* partition.
         remote: the remote topic of each source topic that was ever copied, or is planned.
         source_logs: the source's logs, by its partitions, as they are or were seen last.
@@ -54,6 +55,7 @@ class OffsetRoutes:
     home: HomeRoutes
     selected: Collection[str]
     present: Collection[str]
+    ids: Mapping[str, str]
     routes: Mapping[TopicPartition, Route]
     remote: Mapping[str, str]
     source_logs: Logs
@@ -111,6 +113,7 @@ class OffsetRoutes:
             HomeRoutes.of(flow, topics - remote.keys(), selected, last_seen, by_records=by_records),
             selected,
             here.present,
+            here.ids,
             routes(
                 ledger,
                 here.ids,
@@ -137,13 +140,15 @@ class OffsetRoutes:
     def move(self, tp: TopicPartition, committed: Committed) -> PartitionMove | None:
         """Translates a group's offset in one partition; None where the topic is none of the two flows'."""
         route, log = self.routes.get(tp), self.source_logs.get(tp)
-        if route:
-            return self._by_route(tp, committed, route, log)
-        if tp.topic not in self.remote and self.home.knows(tp.topic):
+        if not route and tp.topic not in self.remote and self.home.knows(tp.topic):
             return self.home.move(tp, committed)
-        if tp.topic in self.selected:
-            return self._without_route(tp, committed, log)
-        return None
+        if route:
+            move = self._by_route(tp, committed, route, log)
+        elif tp.topic in self.selected:
+            move = self._without_route(tp, committed, log)
+        else:
+            return None
+        return replace(move, topic_id=self.ids.get(tp.topic, ""))
 
     def _by_route(
         self, tp: TopicPartition, committed: Committed, route: Route, log: LogBounds | None

@@ -32,6 +32,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Group, unused_patterns
 from kafka_ferry.plan.removals import may_remove
 from kafka_ferry.retry import retry, retry_for
+from kafka_ferry.runs.failover.failed_verification import failed_verification
 from kafka_ferry.runs.failover.last_known import (
     add_lost_offsets,
     known_groups,
@@ -258,6 +259,7 @@ def outlook(
         notes=(
             *notes,
             *moves.notes,
+            *failed_verification(flow),
             *unread_losses(ledger, readable.values(), groups),
             *unread_letters(flow, ledger, moves),
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from kafka_ferry.verify.checks import decisive, unproved_rows
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
+    from kafka_ferry.verify import RangeRow
     from kafka_ferry.verify.verdict import ExpectationResult
 
 
@@ -53,15 +54,19 @@ class NewestVerification:
             of_ranges = {check.key for check in decisive("ranges", verdict)}
             yield from (it for it in verdict.expectations if it.failed and it.key not in of_ranges)
 
+    def failed_entries(self) -> set[int]:
+        """The ledger's records of the ranges of which a check is not true that failed it."""
+        return {row.ledger.ledger_offset for row in self._failed_ranges()}
+
     def failed_partitions(self) -> set[TopicPartition]:
         """The *target* partitions of which a check is not true that failed it."""
         reconciliation = self.reconciliation
-        off = {
-            row.target
-            for row in unproved_rows("ranges", reconciliation.verdict, reconciliation.ranges)
-        }
+        off = {row.target for row in self._failed_ranges()}
         partitions = unproved_rows("partitions", reconciliation.verdict, reconciliation.partitions)
         return off | {row.target for row in partitions}
+
+    def _failed_ranges(self) -> Sequence[RangeRow]:
+        return unproved_rows("ranges", self.reconciliation.verdict, self.reconciliation.ranges)
 
 
 def newest_verification(flow: Flow) -> NewestVerification | None:

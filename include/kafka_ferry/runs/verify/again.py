@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms
+from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger.proofs import last_proof
+from kafka_ferry.runs.state.newest_verification import newest_verification
 from kafka_ferry.runs.verify.proof_ages import proof_ages
 from kafka_ferry.runs.verify.recount import claims_of, recount_ranges
 from kafka_ferry.verify.claim import ReadUntil
@@ -17,11 +20,10 @@ from kafka_ferry.verify.rotation import due_again, intervals
 from kafka_ferry.verify.topics import NOTHING_REFUSED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from kafka_ferry.config import Cluster, Flow
     from kafka_ferry.control import ClusterControl
-    from kafka_ferry.errors import FerryError
     from kafka_ferry.ledger import LedgerRange
     from kafka_ferry.model import Plan, Topic, TopicPartition
     from kafka_ferry.runs.state.run_context import RunContext
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from kafka_ferry.verify.rotation import ProvedEntry
 
     _Ends = Mapping[TopicPartition, ReadUntil]
+
+log = logging.getLogger(__name__)
 
 SMALL: Final = 256 * 1024 * 1024
 """Up to this many bytes are read in this process sooner than Spark starts."""
@@ -76,6 +80,9 @@ def planned_rotation(
 ) -> Rotation:
     """What a run is to read back once more, by its ledger as it was last projected.
 
+    What the newest verification has found to be no longer what was copied is read by each run, so that none says that
+    all is well, until a person has decided.
+
     Args:
         run: the run.
         plan: its plan.
@@ -86,19 +93,34 @@ def planned_rotation(
         FerryError: if the target does not answer.
     """
     within = run.flow.verify_everything_within
-    if within is None or not plan.options.is_whole:
+    failed = _failed_entries(run.flow) if plan.options.is_whole else ()
+    if not plan.options.is_whole or (within is None and not failed):
         return Rotation()
     known = proof_ages(run.ledger, target).entries()
     entries = [entry for entry in known if entry.ledger_offset < before]
-    last, now = last_proof(run.ledger), now_ms()
-    due = due_again(
-        entries,
-        now=now,
-        within_ms=int(within.total_seconds() * 1000),
-        pause_ms=max(0, now - last.at) if last else 0,
-    )
-    left = set(entries) - set(due)
-    return Rotation(tuple(due), tuple(sorted(left)), is_wanted=True)
+    due = {entry for entry in entries if entry.ledger_offset in failed}
+    if within is not None:
+        last, now = last_proof(run.ledger), now_ms()
+        due |= {
+            *due_again(
+                entries,
+                now=now,
+                within_ms=int(within.total_seconds() * 1000),
+                pause_ms=max(0, now - last.at) if last else 0,
+            )
+        }
+    left = set(entries) - due
+    return Rotation(tuple(sorted(due)), tuple(sorted(left)), is_wanted=within is not None)
+
+
+def _failed_entries(flow: Flow) -> Collection[int]:
+    """The ledger's records of the ranges that the newest verification found changed; none where its file is damaged."""
+    try:
+        verification = newest_verification(flow)
+    except FerryError as error:
+        log.warning("What the newest verification has found is not read again: %s", error)
+        return ()
+    return verification.failed_entries() if verification else ()
 
 
 def read_again(

@@ -76,24 +76,27 @@ class Rotation:
 
 
 def planned_rotation(
-    run: RunContext, plan: Plan, target: ClusterControl, *, before: int
+    run: RunContext,
+    plan: Plan,
+    target: ClusterControl,
+    failed: Collection[int],
+    *,
+    before: int,
 ) -> Rotation:
     """What a run is to read back once more, by its ledger as it was last projected.
-
-    What the newest verification has found to be no longer what was copied is read by each run, so that none says that
-    all is well, until a person has decided.
 
     Args:
         run: the run.
         plan: its plan.
         target: the target.
+        failed: by ``failed_entries``. Each run reads them, so that none says that all is well, until a person has
+            decided.
         before: the ledger offset of the first record that the run reads back anyway.
 
     Raises:
         FerryError: if the target does not answer.
     """
     within = run.flow.verify_everything_within
-    failed = _failed_entries(run.flow) if plan.options.is_whole else ()
     if not plan.options.is_whole or (within is None and not failed):
         return Rotation()
     known = proof_ages(run.ledger, target).entries()
@@ -113,8 +116,8 @@ def planned_rotation(
     return Rotation(tuple(sorted(due)), tuple(sorted(left)), is_wanted=within is not None)
 
 
-def _failed_entries(flow: Flow) -> Collection[int]:
-    """The ledger's records of the ranges that the newest verification found changed; none where its file is damaged."""
+def failed_entries(flow: Flow) -> Collection[int]:
+    """The ledger's records of the ranges that the newest verification found wrong; none where its file is damaged."""
     try:
         verification = newest_verification(flow)
     except FerryError as error:

@@ -31,7 +31,7 @@ from kafka_ferry.verify import judge
 from kafka_ferry.verify.rows import key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from kafka_ferry.ledger import LedgerRange
     from kafka_ferry.model import Plan
@@ -49,6 +49,7 @@ _MOST_LOOKS: Final = 5
 def verify_run(
     spark: SparkSource,
     run: RunContext,
+    failed: Collection[int] = (),
     *,
     everything: bool = False,
     afresh: bool = False,
@@ -61,6 +62,7 @@ def verify_run(
     Args:
         spark: gives the session, whose executors must reach the target.
         run: the run, which was planned.
+        failed: by ``failed_entries``, what the newest verification has found wrong.
         everything: whether to verify again what was verified before: all that the ledger has of the
             run's topics.
         afresh: whether to read again what the step ``mirror`` has read back.
@@ -77,7 +79,9 @@ def verify_run(
         rows, partitions = _read_due(spark, run, plan, target, due, stored)
         if not any(row.beyond_position for row in partitions) or not _has_grown(run, due.through):
             break
-    rotation = Rotation() if everything else planned_rotation(run, plan, target, before=due.since)
+    rotation = Rotation() if everything else planned_rotation(
+        run, plan, target, failed, before=due.since
+    )
     again, unread = _read_again(spark, run, target, rotation)
     # What was read back is only worth something if it was read from the topics that are there.
     of_topics = rows_of_topics(run, plan, target, due)

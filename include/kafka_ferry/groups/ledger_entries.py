@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -41,24 +41,33 @@ def entries_of(
     """
     frame = partial(GroupsEntry, flow=flow, run=run, at=at, source_cluster_id=source_cluster_id)
     groups: dict[str, dict[str, dict[int, SyncedOffset]]] = {}
+    ids: dict[str, str] = {}
     size = 0
     for group, topic_id, partition, offset in synced:
-        needed = _bytes_of(groups, group, topic_id)
+        needed = _bytes_of(groups, ids, group, topic_id, offset)
         if groups and size + needed > _BYTES:
-            yield frame(synced=groups)
-            groups, size = {}, 0
-            needed = _bytes_of(groups, group, topic_id)
+            yield frame(synced=groups, source_topic_ids=ids)
+            groups, ids, size = {}, {}, 0
+            needed = _bytes_of(groups, ids, group, topic_id, offset)
         groups.setdefault(group, {}).setdefault(topic_id, {})[partition] = offset
+        # What was deleted says nothing of it.
+        ids[topic_id] = offset.source_topic_id or ids.get(topic_id, "")
         size += needed
     if groups:
-        yield frame(synced=groups)
+        yield frame(synced=groups, source_topic_ids=ids)
 
 
-def _bytes_of(groups: Mapping[str, Mapping[str, object]], group: str, topic_id: str) -> int:
+def _bytes_of(
+    groups: Mapping[str, Mapping[str, object]],
+    ids: Container[str],
+    group: str,
+    topic_id: str,
+    offset: SyncedOffset,
+) -> int:
     """How many bytes another offset takes in the entry at most."""
     names = [
-        name
-        for name, known in ((group, groups), (topic_id, groups.get(group, ())))
-        if name not in known
+        *([group] if group not in groups else []),
+        *([topic_id] if topic_id not in groups.get(group, ()) else []),
+        *([topic_id + offset.source_topic_id] if topic_id not in ids else []),
     ]
     return _OFFSET_BYTES + sum(len(json.dumps(name)) + _FRAME_BYTES for name in names)

@@ -239,12 +239,14 @@ class SyncedOffset(LedgerModel):
         source: what the group had committed on the source; -1 once the target's was deleted.
         target: what was committed on the target for it.
         source_cluster_id: that of its entry.
+        source_topic_id: that of its entry, "" where it is unknown.
         refuted: whether that was another mirror, by an offset map that the records contradict.
     """
 
     source: int = Field(ge=-1, lt=2**63)
     target: int = Field(ge=-1, lt=2**63)
     source_cluster_id: str = Field("", exclude=True)
+    source_topic_id: str = Field("", exclude=True)
     refuted: bool = False
 
 
@@ -254,11 +256,13 @@ class GroupsEntry(_Entry):
     Attributes:
         synced: by group, remote topic's id and partition.
         source_cluster_id: the cluster on which the groups had committed.
+        source_topic_ids: by remote topic's id, that of the topic in which they had.
     """
 
     type: Literal["groups"] = "groups"
     synced: dict[str, dict[str, dict[Int32, SyncedOffset]]] = Field({})
     source_cluster_id: str = ""
+    source_topic_ids: dict[str, str] = Field({})
 
 
 class FilesEntry(_Entry):

@@ -36,6 +36,7 @@ _SCHEMA: Final = pa.schema(
         ("source", pa.int64()),
         ("target", pa.int64()),
         ("source_cluster_id", pa.string()),
+        ("source_topic_id", pa.string()),
         ("refuted", pa.bool_()),
     ]
 )
@@ -48,10 +49,10 @@ def fold_synced(synced: Synced, entries: Iterable[str]) -> None:
         for group, topics in entry.synced.items():
             known = synced.setdefault(group, {})
             for topic, partitions in topics.items():
+                ids = entry.source_cluster_id, entry.source_topic_ids.get(topic, "")
                 for number, offset in partitions.items():
                     known[topic, number] = _offset(
-                        *(offset.source, offset.target, entry.source_cluster_id),
-                        refuted=offset.refuted,
+                        offset.source, offset.target, *ids, refuted=offset.refuted
                     )
 
 
@@ -91,6 +92,7 @@ def store_synced(folder: StateFolder, end: int, synced: Synced) -> None:
             offset.source,
             offset.target,
             offset.source_cluster_id,
+            offset.source_topic_id,
             offset.refuted,
         )
         for group, offsets in synced.items()
@@ -145,16 +147,20 @@ def _read_synced(content: bytes) -> Synced:
     require_own_file(pq.read_metadata(file), len(content), _SCHEMA)
     rows = pq.read_table(file, page_checksum_verification=True)
     columns = rows.to_pydict().values()
-    for group, topic, number, source, target, cluster, refuted in zip(*columns, strict=True):
-        offset = _offset(source, target, cluster, refuted=refuted)
+    for group, topic, number, *fields, refuted in zip(*columns, strict=True):
+        offset = _offset(*fields, refuted=refuted)
         synced.setdefault(group, {})[topic, number] = offset
     return synced
 
 
-def _offset(source: int, target: int, cluster: str, *, refuted: bool) -> SyncedOffset:
+def _offset(source: int, target: int, cluster: str, topic: str, *, refuted: bool) -> SyncedOffset:
     # Both numbers were checked, and there may be millions.
     return SyncedOffset.model_construct(
-        source=source, target=target, source_cluster_id=cluster, refuted=refuted
+        source=source,
+        target=target,
+        source_cluster_id=cluster,
+        source_topic_id=topic,
+        refuted=refuted,
     )
 
 

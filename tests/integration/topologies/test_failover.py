@@ -626,6 +626,27 @@ def test_an_offset_in_a_recreated_topic_moves_no_group_in_the_copy_of_the_former
     assert committed(pair.backup, this.group) == dict.fromkeys([(remote, 0), (remote, 1)], 1)
 
 
+def test_without_the_state_folder_too_an_offset_in_the_former_topic_is_none_of_the_one_that_was_appended(
+    pair: Pair,
+) -> None:
+    this = place(pair, DEFAULT)
+    more = {"sync_group_offsets_enabled": True, "on_source_topic_recreated": "append"}
+    there = this.there.model_copy(update=more)
+    write(pair.primary, this.orders, "a", range(16))
+    commit_alone(pair.primary, this.group, at(this.orders, 6, 6))
+    run(there, "first")
+    recreate_topic(pair.primary, this.orders, PARTITIONS)
+    write(pair.primary, this.orders, "b", range(16))
+    run(there, "second")
+    shutil.rmtree(there.state_path)
+
+    partitions = the_group(failover(there, source_down=True)).partitions
+
+    assert {(one.committed, one.reason) for one in partitions} == {(6, NOT_COPIED)}
+    remote = f"{pair.folder.name}.{this.orders}"
+    assert committed(pair.backup, this.group) == dict.fromkeys([(remote, 0), (remote, 1)], 6)
+
+
 @pytest.mark.long
 def test_another_cluster_behind_the_alias_does_not_say_what_groups_have_read(pair: Pair) -> None:
     this = place(pair, DEFAULT)

@@ -31,10 +31,11 @@ def test_nothing_committed_makes_no_entry() -> None:
 
 
 def test_a_few_offsets_are_one_entry() -> None:
-    one = SyncedOffset(source=5, target=4)
+    one = SyncedOffset(source=5, target=4, source_topic_id="s1")
     gone = SyncedOffset(source=-1, target=-1)
-    (entry,) = split([("a", "t1", 0, one), ("a", "t1", 1, one), ("a", "t2", 0, gone)])
-    assert entry.synced == {"a": {"t1": {0: one, 1: one}, "t2": {0: gone}}}
+    (entry,) = split([("a", "t1", 0, one), ("a", "t1", 1, gone), ("a", "t2", 0, gone)])
+    assert entry.synced == {"a": {"t1": {0: one, 1: gone}, "t2": {0: gone}}}
+    assert entry.source_topic_ids == {"t1": "s1", "t2": ""}
     assert (entry.flow, entry.run, entry.at, entry.source_cluster_id) == ("eu->us", "r", 1, "S")
 
 

@@ -166,7 +166,8 @@ def _from_ledger(
         for (topic_id, number), synced in sorted(partitions.items()):
             if topic_id in topics and synced.source >= 0:
                 tp = TopicPartition(topics[topic_id], number)
-                moves_by_group[name].append(PartitionMove(tp, Committed(synced.source)))
+                seen = PartitionMove(tp, Committed(synced.source), topic_id=synced.source_topic_id)
+                moves_by_group[name].append(seen)
     with GroupControl(target) as control:
         states = control.describe(moves_by_group.keys())
     # A run commits nothing for a group whose type differs on the two clusters.

@@ -190,11 +190,10 @@ class _Committer:
         for one in move.partitions:
             if one.action == "written" and one.target and one.committed and one.offset is not None:
                 key = synced_key(self._remote_ids.get(one.target.topic, ""), one.target)
-                yield (
-                    move.group.name,
-                    *key,
-                    SyncedOffset(source=one.committed.offset, target=one.offset),
+                offset = SyncedOffset(
+                    source=one.committed.offset, target=one.offset, source_topic_id=one.topic_id
                 )
+                yield move.group.name, *key, offset
 
 
 def record_synced(flow: Flow, run: str, source_cluster_id: str, synced: Iterable[Synced]) -> None:

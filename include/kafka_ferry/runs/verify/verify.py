@@ -79,8 +79,8 @@ def verify_run(
         rows, partitions = _read_due(spark, run, plan, target, due, stored)
         if not any(row.beyond_position for row in partitions) or not _has_grown(run, due.through):
             break
-    rotation = Rotation() if everything else planned_rotation(
-        run, plan, target, failed, before=due.since
+    rotation = (
+        Rotation() if everything else planned_rotation(run, plan, target, failed, before=due.since)
     )
     again, unread = _read_again(spark, run, target, rotation)
     # What was read back is only worth something if it was read from the topics that are there.

@@ -103,7 +103,7 @@ def _count_missing(
     return max(0, min(reached, here.end) - max(move.committed.offset, here.start))
 
 
-def leave_untouched(
+def decide_without_copy(
     source: TopicPartition,
     committed: Committed,
     target: TopicPartition,

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import LedgerTable
-from kafka_ferry.ledger.queries.copied_ranges import BackfilledCounts, partly_backfilled
+from kafka_ferry.ledger.queries.copied_ranges import BackfilledCounts, partial_backfills
 from kafka_ferry.ledger.queries.range_columns import RangeColumns, range_columns
 from kafka_ferry.ledger.rows import CopiedPartition
 from kafka_ferry.model.ranges import TopicPartition
@@ -38,7 +38,7 @@ class Route:
     lost_from: int | None = None
 
     def count_left_out(self, start: int, end: int) -> int:
-        """How many source offsets of ``[start, end)`` before those of the flow's own runs are in no backfill either.
+        """How many source offsets of ``[start, end)`` no backfill has accounted for, before the first run.
 
         What a backfill has left out because of its time, others may have copied.
         """
@@ -93,7 +93,7 @@ def routes(
     has_backfills = any(
         columns.backfill is not None and columns.backfill.any() for _, columns in copied.values()
     )
-    partly = partly_backfilled(ledger, before) if has_backfills else {}
+    partly = partial_backfills(ledger, before) if has_backfills else {}
     made: dict[TopicPartition, Route] = {}
     # Where a topic has had two remote names, the one copied last counts.
     for key in sorted(copied.keys() | returned.keys(), key=lambda key: _last(key, copied)):

@@ -27,7 +27,7 @@ from kafka_ferry.runs.run_plan import is_old, own_topics, plan_run, require_curr
 from kafka_ferry.runs.state.ended_steps import require_all_ended, require_ended
 from kafka_ferry.runs.state.file_digests import record_prepared, require_prepared, require_same
 from kafka_ferry.runs.state.history import read_history
-from kafka_ferry.runs.state.one_file import is_moved, require_selected
+from kafka_ferry.runs.state.one_file import is_moved, require_same_selection
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import STEPS, Reconciliation
 from kafka_ferry.runs.state.step_time import step_time
@@ -204,7 +204,7 @@ class Run:
         return plan
 
     def record_refusal(self, error: FerryError) -> None:
-        """Record why a run is not planned of which something wrong was asked, for its page."""
+        """Record, for the run's page, why it is not planned: what was asked of it is wrong."""
         with suppress(FerryError), self._folder.step("plan"):
             raise error
 
@@ -297,7 +297,7 @@ class Run:
                 require_prepared(self._context, plan)
             if plan.is_idle_backfill:
                 return plan
-            require_selected(self.flow, plan)
+            require_same_selection(self.flow, plan)
             target = ClusterControl(self.flow.target)
             for error in target.create_topics(own_topics(self.flow)).values():
                 raise error

@@ -288,7 +288,7 @@ def schemas_in_both(
 def _has_guids(
     source: SchemaRegistry, stored: MirroredSchema, target_schema: RegisteredSchema
 ) -> bool:
-    """Whether the GUIDs are those of the schemas: with the schema of an id, a registry gives none."""
+    """Whether the stored GUIDs are those of the schemas: a registry that is asked for an id gives no GUID."""
     if stored.target_guid != target_schema.guid:
         return False
     if stored.source_guid in ("", target_schema.guid):

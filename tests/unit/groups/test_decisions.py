@@ -17,8 +17,8 @@ from kafka_ferry.groups.decisions import (
     NOT_COPIED,
     UNKNOWN,
     decide,
+    decide_without_copy,
     is_renewal_due,
-    leave_untouched,
     left_alone,
     translate_move,
     why_not,
@@ -306,14 +306,14 @@ def test_a_group_goes_on_in_a_partition_of_which_nothing_was_ever_copied(
     offset: int | None,
     reason: str,
 ) -> None:
-    move = leave_untouched(HERE, Committed(committed), THERE, logs=logs)
+    move = decide_without_copy(HERE, Committed(committed), THERE, logs=logs)
     assert (move.offset, move.reason) == (offset, reason)
     assert move.action == ("shown" if offset is not None else "held")
 
 
 def test_it_reads_what_applications_have_written_there_from_the_start() -> None:
     logs = (LogBounds(0, 0), LogBounds(2, 5))
-    assert leave_untouched(HERE, Committed(0), THERE, logs=logs, others_write=True).offset == 2
+    assert decide_without_copy(HERE, Committed(0), THERE, logs=logs, others_write=True).offset == 2
 
 
 def test_an_offset_in_a_copy_goes_home_by_the_opposite_flows_map() -> None:

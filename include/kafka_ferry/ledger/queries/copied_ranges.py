@@ -276,7 +276,7 @@ def spans_in(ledger: LedgerTable, remote_ids: Iterable[str]) -> Iterator[CopiedS
 
 
 def rewinds(ledger: LedgerTable) -> dict[tuple[str, int], list[tuple[int, int]]]:
-    """Where copying began again in the place of what a source had lost, by the topic's id and the partition.
+    """Where copying began again after a source had lost records, by the topic's id and the partition.
 
     Source offsets, each with the ledger's offset of the range that begins there.
     """
@@ -288,7 +288,7 @@ def rewinds(ledger: LedgerTable) -> dict[tuple[str, int], list[tuple[int, int]]]
     return starts
 
 
-def partly_backfilled(
+def partial_backfills(
     ledger: LedgerTable, before: int | None
 ) -> dict[CopiedPartition, list[BackfilledCounts]]:
     """The ranges of backfills that have left out records of another time, by where they went.
@@ -328,7 +328,7 @@ def spans_beside(ledger: LedgerTable, entry: LedgerRange) -> Iterator[CopiedSpan
             yield span
 
 
-def spans_beside_appended(
+def spans_with_appends(
     ledger: LedgerTable, remote_ids: Mapping[str, str]
 ) -> dict[TopicPartition, list[CopiedSpan]]:
     """All ranges of the partitions into which a backfill or a repair has appended, by *source* partition.

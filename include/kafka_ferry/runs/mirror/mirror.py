@@ -28,7 +28,7 @@ from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs.plan.backfill import pin_positions
 from kafka_ferry.runs.state.file_digests import schemas_of_run
 from kafka_ferry.runs.state.known_positions import is_confirmed
-from kafka_ferry.runs.state.one_file import require_selected, selection_of
+from kafka_ferry.runs.state.one_file import require_same_selection, selection_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,7 @@ class Copying:
             OtherRunActive: an older one has, again and again.
         """
         _require_same_isolation(self._flow, plan)
-        require_selected(self._flow, plan)
+        require_same_selection(self._flow, plan)
         if shard is None or not self.has_begun():
             self.begin(plan)
         pinned = self._pin(plan, shard)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kafka_ferry.ledger.queries.copied_ranges import CopiedSpan, spans_beside_appended
+from kafka_ferry.ledger.queries.copied_ranges import CopiedSpan, spans_with_appends
 from kafka_ferry.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def count_appended(
         remote_ids: the ids of the remote topics, by name.
     """
     names = {part.pair.remote_topic for part in parts if part.counts.reordered}
-    spans = spans_beside_appended(ledger, {name: remote_ids.get(name, "") for name in names})
+    spans = spans_with_appends(ledger, {name: remote_ids.get(name, "") for name in names})
     return [
         _with_count(part, spans.get(TopicPartition(part.pair.topic, part.pair.partition), ()))
         for part in parts

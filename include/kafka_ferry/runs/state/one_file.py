@@ -90,7 +90,7 @@ def left_behind(flow: Flow, ledger: LedgerTable, names: Collection[str]) -> Iter
         )
 
 
-def require_selected(flow: Flow, plan: Plan) -> None:
+def require_same_selection(flow: Flow, plan: Plan) -> None:
     """Check that a flow still selects the topics of a plan, and copies them to topics of the same names.
 
     A task of an old run may be repeated at any time.

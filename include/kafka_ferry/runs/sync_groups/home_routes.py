@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import AccessDenied
-from kafka_ferry.groups.decisions import DIVERGED, leave_untouched, readable, translate_move
+from kafka_ferry.groups.decisions import DIVERGED, decide_without_copy, readable, translate_move
 from kafka_ferry.groups.moves import PartitionMove
 from kafka_ferry.groups.routes import Route, remote_topics_of, routes
 from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
@@ -149,7 +149,7 @@ class HomeRoutes:
             else:
                 move = replace(move, offset=diverged_at, kind="clamped")
             return replace(move, reason=reason, is_lost=True)
-        move = leave_untouched(tp, committed, own, logs=logs, others_write=True)
+        move = decide_without_copy(tp, committed, own, logs=logs, others_write=True)
         return replace(move, home=True)
 
 

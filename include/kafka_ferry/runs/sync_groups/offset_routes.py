@@ -8,7 +8,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.groups.decisions import DIVERGED, LOST, NOT_COPIED, leave_untouched, translate_move
+from kafka_ferry.groups.decisions import (
+    DIVERGED,
+    LOST,
+    NOT_COPIED,
+    decide_without_copy,
+    translate_move,
+)
 from kafka_ferry.groups.moves import PartitionMove
 from kafka_ferry.groups.routes import Route, remote_topics_of, routes
 from kafka_ferry.ledger.queries.copied_topics import copied_partitions
@@ -185,7 +191,7 @@ class OffsetRoutes:
             return replace(move, target=target, reason=f"{name} is not on the target.")
         if tp in self._ever_copied or tp.partition >= self.partitions[name]:
             return replace(move, target=target, reason=NOT_COPIED)
-        return leave_untouched(
+        return decide_without_copy(
             tp,
             committed,
             target,

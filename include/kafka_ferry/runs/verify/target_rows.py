@@ -100,7 +100,7 @@ def _rows_of_backfill(
 
 
 def _idle_topics(run: RunContext, plan: Plan) -> dict[str, str]:
-    """The ids of the remote topics of which the run had nothing to copy, by the ledger of what was copied before."""
+    """The ids of the remote topics for which the run had nothing to copy, as the ledger has them of earlier runs."""
     left_out = {it.topic for it in plan.remarks.refused if it.partition is None}
     touched = {it.remote_topic for it in plan.ranges}
     touched |= {it.remote_topic for it in plan.topics.creations}

@@ -14,9 +14,9 @@ from kafka_ferry.ledger.queries.copied_ranges import (
     ranges_with,
     rewinds,
     spans_beside,
-    spans_beside_appended,
     spans_between,
     spans_into,
+    spans_with_appends,
 )
 from kafka_ferry.model import TopicPartition, Window
 from tests.unit.ledger.entries import NOW, a_backfill, a_copied_range, a_run, a_transaction
@@ -104,12 +104,12 @@ def test_spans_beside_a_range_are_all_but_it(table: LedgerTable) -> None:
 
 def test_only_partitions_with_appended_records_have_spans(table: LedgerTable) -> None:
     ids = dict([REMOTE]) | {"primary.clicks": "id of primary.clicks"}
-    found = spans_beside_appended(table, ids)
+    found = spans_with_appends(table, ids)
     assert {tp: [it.ledger_offset for it in spans] for tp, spans in found.items()} == {
         ORDERS: [1, 2, 3, 5]
     }
-    assert spans_beside_appended(table, {"primary.clicks": "id of primary.clicks"}) == {}
-    assert spans_beside_appended(table, {}) == {}
+    assert spans_with_appends(table, {"primary.clicks": "id of primary.clicks"}) == {}
+    assert spans_with_appends(table, {}) == {}
 
 
 def test_what_another_mirror_had_put_elsewhere_is_compared_without_places(ledger: Ledger) -> None:

@@ -85,6 +85,7 @@ class Verdict(AsJson):
         heartbeats: how many of these are in topics of heartbeats.
         compacted: copied records of these ranges that are not there, which the cleaner of a compacted topic may
             have removed: nothing else is known of them.
+        accepted: copied records of these ranges that are missing, which a person has decided to leave so.
         docs: the index page of the Data Docs, None where none were written.
     """
 
@@ -99,6 +100,7 @@ class Verdict(AsJson):
     records: int = 0
     heartbeats: int = 0
     compacted: int = 0
+    accepted: int = 0
     docs: Path | None = None
 
     @property
@@ -123,7 +125,7 @@ class Verdict(AsJson):
 
     @property
     def not_there(self) -> str:
-        """How many records a cleaner may have removed, and which ranges are gone with their copy; "" for none.
+        """How many records a cleaner may have removed, or are accepted as missing, and which ranges are gone; or "".
 
         A lost segment leaves the same as a cleaner: only an audit, which reads keys, can tell.
         """
@@ -131,11 +133,13 @@ class Verdict(AsJson):
             f" ({self.compacted:,} more are not there any more, which the target's log compaction may explain; "
             "ferry audit compares keys)"
         )
+        accepted = f" ({self.accepted:,} more are missing, and accepted: repair --leave)"
         gone = (
             f"; {count(self.gone, 'range')} of a copy that was deleted or given up since, of which nothing was "
             "looked at"
         )
-        return (compacted if self.compacted else "") + (gone if self.gone else "")
+        parts = (compacted, self.compacted), (accepted, self.accepted), (gone, self.gone)
+        return "".join(text for text, is_any in parts if is_any)
 
     def join(self, results: Iterable[ExpectationResult]) -> Verdict:
         """The verdict with the results of other expectations, added later."""

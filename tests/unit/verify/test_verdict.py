@@ -31,6 +31,11 @@ FALSE = ExpectationResult("no offset was copied twice", "partitions", False, "cr
             "Proved complete: 1,000 records in 6 ranges read back (500 more are not there any more, which the "
             "target's log compaction may explain; ferry audit compares keys), 2 of 2 checks are true",
         ),
+        (
+            Verdict(True, (TRUE,), ranges=2, records=20, accepted=1_180),
+            "Proved complete: 20 records in 2 ranges read back (1,180 more are missing, and accepted: repair --leave), "
+            "1 of 1 checks are true",
+        ),
         (Verdict(True, (TRUE,)), "Nothing new was read back: 1 of 1 checks are true"),
     ],
 )

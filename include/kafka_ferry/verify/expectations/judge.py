@@ -79,6 +79,7 @@ def judge(rows: Rows, terms: Terms) -> Verdict:
             row.recount.target_records for row in ranges if terms.is_heartbeats_topic(row.topic)
         ),
         compacted=sum(row.recount.target_compacted for row in ranges),
+        accepted=sum(row.recount.accepted_missing for row in ranges),
     )
     return _judge(SUITES, rows, terms, verdict)
 

@@ -99,7 +99,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/verify/test_ledger_authors.py": "runs/provenance: authors",
     "integration/runs/test_cli.py": "cli/commands: lag",
     "integration/copy/test_copy.py": "control: positions; copy: task; "
-    "copy/source: fetch_answers fetcher prefetch reader; "
+    "copy/source: fetcher prefetch reader; "
     "copy/target: position_commit progress record_writer transaction transaction_members transactional_writer "
     "translated writer writer_settings; "
     "wire/partitions: fetch",

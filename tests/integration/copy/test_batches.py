@@ -13,6 +13,7 @@ import pytest
 from kafka_ferry.batches import Reason, Rebuilt, split_batches
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.copy import Outcome
+from kafka_ferry.runs.takeover.takeover import Takeover
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.recount import recount
 from kafka_ferry.wire import WireCluster
@@ -35,6 +36,7 @@ from tests.support.records.builders import (
     produce,
     read_all,
 )
+from tests.support.records.mirror_topics import positions_of_mirrormaker_2
 from tests.support.runs.flows import (
     assert_same,
     content,
@@ -342,6 +344,8 @@ CASES = [
     ),
 ]
 DAMAGED = ("payload", "header")
+# What no checksum covers, in the middle of the log and at its end.
+WRONG_EPOCHS = {"copied-epochs": (2, 4), "mirrored-epochs": (4,)}
 
 
 def topic_of(name: str) -> str:
@@ -350,7 +354,7 @@ def topic_of(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
-    """A broker with a topic of each case's log, and damaged topics of two partitions each."""
+    """A broker with a topic of each case's log, damaged topics of two partitions each, and ones with wrong epochs."""
     broker = Broker(tmp_path_factory.mktemp("by-hand"))
     with broker:
         for case in CASES:
@@ -364,12 +368,19 @@ def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
                         Record(r.key, r.value, partition=partition) for r in small_batch(number)
                     ]
                     produce(broker.bootstrap, name, records, compression="lz4")
+        for name in WRONG_EPOCHS:
+            create_topic(broker.bootstrap, name)
+            for number in range(5):
+                produce(broker.bootstrap, name, small_batch(number))
         broker.stop()
         for case in CASES:
             write_log(broker, topic_of(case.name), case.batches)
         # The third batch: a bit of a record, and the bits that name the codec.
         damage(broker, "payload", number=2, at=-1)
         damage(broker, "header", number=2, at=22)
+        for name, numbers in WRONG_EPOCHS.items():
+            for number in numbers:
+                damage(broker, name, number=number, at=12)
         broker.start().wait_ready()
         yield broker
     broker.wipe()
@@ -442,6 +453,39 @@ def test_a_damaged_batch_is_named_and_nothing_after_it_is_copied(
 
 
 # The cleaner at work
+
+
+def test_a_leader_epoch_that_the_log_has_never_reached_stops_no_run(
+    folder: Path, by_hand: KafkaCluster, backup: KafkaCluster
+) -> None:
+    topic = "copied-epochs"
+    flow = make_flow(folder, by_hand, backup, [topic])
+    assert failures(copy_now(flow)) == []
+    assert [row["leader_epoch"] for row in ledger_rows(flow)] == [-1]
+
+    produce(by_hand.bootstrap, topic, small_batch(5))
+
+    assert failures(copy_now(flow, "run-2")) == []
+    assert_same(by_hand, topic, backup, remote(flow, topic))
+
+
+def test_a_leader_epoch_that_the_log_has_never_reached_stops_no_run_after_a_takeover(
+    folder: Path, by_hand: KafkaCluster, backup: KafkaCluster
+) -> None:
+    topic = "mirrored-epochs"
+    flow = make_flow(folder, by_hand, backup, [topic])
+    (records,) = read_all(by_hand.bootstrap, topic).values()
+    create_topic(backup.bootstrap, remote(flow, topic))
+    mirrored = [Record(it.key, it.value, it.headers, it.timestamp) for it in records]
+    produce(backup.bootstrap, remote(flow, topic), mirrored)
+    positions_of_mirrormaker_2(backup, flow, {topic: records[-1].offset})
+    (taken,) = Takeover(flow, settle_s=0.1).from_mirrormaker2()
+    assert taken.state == "taken over", taken
+
+    produce(by_hand.bootstrap, topic, small_batch(5))
+
+    assert failures(copy_now(flow, "run-2")) == []
+    assert_same(by_hand, topic, backup, remote(flow, topic))
 
 
 @joining

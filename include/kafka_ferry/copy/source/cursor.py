@@ -18,7 +18,7 @@ from kafka_ferry.batches import (
     TransactionFates,
     converted_batches,
 )
-from kafka_ferry.batches.epochs import EpochHistory
+from kafka_ferry.batches.epochs import UNKNOWN_EPOCH, EpochHistory
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.source.read_replicas import ReadReplicas
 from kafka_ferry.model.positions import Position
@@ -99,6 +99,7 @@ class Cursor:
         range: the range.
         at: the next source offset to account for.
         leader_epoch: of the last batch before it, -1 where none is known.
+        newest_epoch: the newest one that its leader is known to have reached; -1 where none is known.
         begun: whether the broker has confirmed that the log is the one that was copied before.
         transient_failures: how many there were in a row.
         failing_since: when the first of them was, by the monotonic clock.
@@ -132,6 +133,7 @@ class Cursor:
     remote_to: int = 0
     remote_asked_at: float = -math.inf
     skips_holes: bool = False
+    newest_epoch: int = UNKNOWN_EPOCH
 
     @property
     def identity(self) -> Expected:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 from kafka_ferry.batches import ConvertedBatch, gap, lost_batch
-from kafka_ferry.batches.epochs import EpochEnd, branch_end
+from kafka_ferry.batches.epochs import UNKNOWN_EPOCH, EpochEnd, branch_end
 from kafka_ferry.copy.source.cursor import Cursor, Cursors, ReadRules
 from kafka_ferry.copy.source.fetch_pipeline import SentFetch
 from kafka_ferry.copy.source.read_replicas import ReadReplicas
@@ -26,7 +28,7 @@ from kafka_ferry.wire.partitions.absence import (
     silence,
 )
 from kafka_ferry.wire.partitions.at_offset import open_at
-from kafka_ferry.wire.partitions.epochs import epoch_ends_on
+from kafka_ferry.wire.partitions.epochs import epoch_ends_on, unreached
 from kafka_ferry.wire.partitions.lookahead import fates_after
 from kafka_ferry.wire.partitions.partition_log import partition_log
 
@@ -93,7 +95,8 @@ class FetchAnswers:
         if following := self._after_hole(cursor, fetched, node):
             return self._judge_hole(cursor, following, node), ""
         look_ahead = partial(fates_after, self._aside, node, source, topic_id=topic_id)
-        batches, malformed = cursor.convert(fetched, self._rules, room, look_ahead)
+        converted, malformed = cursor.convert(fetched, self._rules, room, look_ahead)
+        batches = self._with_possible_epochs(cursor, converted)
         if why := cursor.newer_branch(batches):
             advice = "The flow's next run copies what is there now; then run the backfill again."
             self._cursors.fail(cursor, why, transient=False, advice=advice)
@@ -103,6 +106,36 @@ class FetchAnswers:
         elif not batches and not malformed and source not in sent.guessed:
             batches = self._judge_silence(cursor, fetched, node)
         return batches, malformed
+
+    def _with_possible_epochs(
+        self, cursor: Cursor, batches: Iterable[ConvertedBatch]
+    ) -> list[ConvertedBatch]:
+        """The batches; one with a leader epoch that it cannot have counts as one of an unknown epoch.
+
+        No checksum covers it, and a broker that is asked to go on after an epoch that it does not know of, or that
+        ended before, answers for ever that its log is another one.
+        """
+        possible, newest = list[ConvertedBatch](), cursor.leader_epoch
+        for converted in batches:
+            epoch = converted.leader_epoch
+            # Epochs never go back in a log, and the broker has confirmed the one before the cursor.
+            if UNKNOWN_EPOCH < epoch < newest or self._is_unreached(cursor, epoch):
+                possible.append(replace(converted, leader_epoch=UNKNOWN_EPOCH))
+            else:
+                possible.append(converted)
+                newest = max(newest, epoch)
+        return possible
+
+    def _is_unreached(self, cursor: Cursor, epoch: int) -> bool:
+        """Whether a log's leader has not reached an epoch; asks only after an election, or where it is wrong."""
+        if not UNKNOWN_EPOCH < cursor.newest_epoch < epoch:
+            return False
+        source = cursor.range.source
+        leader = self._aside.leaders([source])[source]
+        cursor.newest_epoch = max(cursor.newest_epoch, leader.epoch)
+        if leader.node < 0 or epoch <= cursor.newest_epoch:
+            return False
+        return bool(unreached(self._aside, {source: leader.node}, {source: epoch}))
 
     def _judge_silence(self, cursor: Cursor, fetched: Fetched, node: int) -> list[ConvertedBatch]:
         """What an answer without batches proves (``absence.LogAnswers``): most often that it must be asked again."""
@@ -118,7 +151,7 @@ class FetchAnswers:
             if self._remote_reads.has_next(cursor, node):
                 return self._judge_hole(cursor, following, node)
             end = min(following.start, cursor.range.end)
-            return [gap(cursor.at, end, following.leader_epoch)]
+            return self._with_possible_epochs(cursor, [gap(cursor.at, end, following.leader_epoch)])
         else:
             wait_s = self._remote_reads.wait_s(cursor, node)
             why = silence(source, cursor.at, fetched.end, cursor.remote_to)
@@ -143,7 +176,9 @@ class FetchAnswers:
             cursor.skips_holes or self._remote_reads.is_over(cursor, node)
         ):
             cursor.skips_holes = True
-            return [lost_batch(cursor.at, end, following.leader_epoch)]
+            return self._with_possible_epochs(
+                cursor, [lost_batch(cursor.at, end, following.leader_epoch)]
+            )
         why = (
             f"the source's log: {hole(cursor.at, end)} The next run goes on there. With "
             "on.source.truncation=continue they count as lost"

@@ -198,6 +198,7 @@ class RangeFetcher:
             self._cursors.fail(cursor, message, transient=False)
         elif leader.node >= 0:
             self._replicas.note_leader(range_.source, leader.node)
+            cursor.newest_epoch = max(cursor.newest_epoch, leader.epoch)
         elif (
             leader.error == UNKNOWN_TOPIC_OR_PARTITION and cursor.transient_failures >= _MAX_UNKNOWN
         ):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from kafka_ferry.batches import Reason, Segment
+from kafka_ferry.batches.epochs import UNKNOWN_EPOCH
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
@@ -37,7 +39,7 @@ from kafka_ferry.runs.takeover.mirrored_offsets import MirroredOffsets
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.recount import recount_here
 from kafka_ferry.wire import connect
-from kafka_ferry.wire.partitions.epochs import epochs_before
+from kafka_ferry.wire.partitions.epochs import epochs_before, unreached
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +112,7 @@ def adopt_topic(
     assert pair.remote
     ranges, positions = list[CopiedRange](), dict[TopicPartition, Position]()
     epochs = _epochs(flow, pair.remote_topic, aligned.targets)
-    for number, alignment in aligned.found.items():
+    for number, alignment in _with_possible_epochs(flow, aligned).items():
         source, target = aligned.sources[number], aligned.targets.get(number)
         epoch = epochs.get(number, -1)
         adopted = [
@@ -145,6 +147,35 @@ def adopt_topic(
 
     commit_takeover(flow, run, join_ranges(ranges), positions, confirm)
     ledger.project(flow.target, topic)
+
+
+def _with_possible_epochs(flow: Flow, aligned: Aligned) -> dict[int, Alignment]:
+    """What was found, by partition, without leader epochs that the source has never reached: no checksum covers them.
+
+    Raises:
+        FerryError: if the source does not answer.
+    """
+    epochs = {
+        TopicPartition(aligned.pair.topic, number): it.leader_epoch
+        for number, it in aligned.found.items()
+        if it.leader_epoch > UNKNOWN_EPOCH
+    }
+
+    def ask() -> set[TopicPartition]:
+        with connect(flow.source) as cluster:
+            leaders = {tp: it for tp, it in cluster.leaders(epochs).items() if it.node >= 0}
+            newer = {
+                tp: epochs[tp]
+                for tp, it in leaders.items()
+                if UNKNOWN_EPOCH < it.epoch < epochs[tp]
+            }
+            return unreached(cluster, {tp: leaders[tp].node for tp in newer}, newer)
+
+    wrong = {tp.partition for tp in retry(ask)} if epochs else set[int]()
+    return {
+        number: replace(it, leader_epoch=UNKNOWN_EPOCH) if number in wrong else it
+        for number, it in aligned.found.items()
+    }
 
 
 def _epochs(flow: Flow, remote_topic: str, targets: Mapping[int, LogRecords]) -> dict[int, int]:

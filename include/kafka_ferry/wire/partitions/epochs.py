@@ -104,6 +104,16 @@ def epoch_ends_on(
     return {tp: end for tp, end in _ask(cluster, nodes, epochs).items() if end}
 
 
+def unreached(
+    cluster: WireCluster, nodes: Mapping[TopicPartition, int], epochs: Mapping[TopicPartition, int]
+) -> set[TopicPartition]:
+    """The partitions whose leaders, by ``nodes``, have not reached an epoch, so that no batch of the log can be of it.
+
+    No checksum covers the epoch of a batch: one bit of a disk may have made it another.
+    """
+    return epochs.keys() - _ask(cluster, nodes, epochs).keys()
+
+
 def _ask(
     cluster: WireCluster, nodes: Mapping[TopicPartition, int], epochs: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, EpochEnd | None]:

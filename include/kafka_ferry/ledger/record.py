@@ -240,6 +240,7 @@ class SyncedOffset(LedgerModel):
         target: what was committed on the target for it.
         source_cluster_id: that of its entry.
         source_topic_id: that of its entry, "" where it is unknown.
+        at: when its entry was written, in milliseconds since 1970; 0 where that is not known.
         refuted: whether that was another mirror, by an offset map that the records contradict.
     """
 
@@ -247,6 +248,7 @@ class SyncedOffset(LedgerModel):
     target: int = Field(ge=-1, lt=2**63)
     source_cluster_id: str = Field("", exclude=True)
     source_topic_id: str = Field("", exclude=True)
+    at: int = Field(0, exclude=True)
     refuted: bool = False
 
 

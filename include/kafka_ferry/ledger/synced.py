@@ -37,6 +37,7 @@ _SCHEMA: Final = pa.schema(
         ("target", pa.int64()),
         ("source_cluster_id", pa.string()),
         ("source_topic_id", pa.string()),
+        ("at", pa.int64()),
         ("refuted", pa.bool_()),
     ]
 )
@@ -49,10 +50,10 @@ def fold_synced(synced: Synced, entries: Iterable[str]) -> None:
         for group, topics in entry.synced.items():
             known = synced.setdefault(group, {})
             for topic, partitions in topics.items():
-                ids = entry.source_cluster_id, entry.source_topic_ids.get(topic, "")
+                of_entry = entry.source_cluster_id, entry.source_topic_ids.get(topic, ""), entry.at
                 for number, offset in partitions.items():
                     known[topic, number] = _offset(
-                        offset.source, offset.target, *ids, refuted=offset.refuted
+                        offset.source, offset.target, *of_entry, refuted=offset.refuted
                     )
 
 
@@ -93,6 +94,7 @@ def store_synced(folder: StateFolder, end: int, synced: Synced) -> None:
             offset.target,
             offset.source_cluster_id,
             offset.source_topic_id,
+            offset.at,
             offset.refuted,
         )
         for group, offsets in synced.items()
@@ -153,13 +155,16 @@ def _read_synced(content: bytes) -> Synced:
     return synced
 
 
-def _offset(source: int, target: int, cluster: str, topic: str, *, refuted: bool) -> SyncedOffset:
+def _offset(
+    source: int, target: int, cluster: str, topic: str, at: int, *, refuted: bool
+) -> SyncedOffset:
     # Both numbers were checked, and there may be millions.
     return SyncedOffset.model_construct(
         source=source,
         target=target,
         source_cluster_id=cluster,
         source_topic_id=topic,
+        at=at,
         refuted=refuted,
     )
 

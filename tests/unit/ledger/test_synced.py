@@ -129,6 +129,7 @@ def test_a_table_that_is_deleted_comes_back_whole(
                 source=st.integers(-1, 2**63 - 1),
                 target=st.integers(-1, 2**63 - 1),
                 source_cluster_id=st.sampled_from(["", "S", "T"]),
+                at=st.integers(0, 2**63 - 1),
                 refuted=st.booleans(),
             ),
             min_size=1,

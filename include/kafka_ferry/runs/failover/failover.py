@@ -36,6 +36,7 @@ from kafka_ferry.runs.failover.failed_verification import failed_verification
 from kafka_ferry.runs.failover.last_known import (
     add_lost_offsets,
     known_groups,
+    later_run,
     seen_groups,
     translate_known,
 )
@@ -298,6 +299,7 @@ def _doubt(flow: Flow, ledger: LedgerTable, why: str, known: GroupMoves) -> str:
         since = (
             f"The groups' offsets are those of the last run that read them, {age} ago "
             f"({moment_text(known.at)}): what they have read since, they read again."
+            f"{later_run(flow, ledger, known.at)}"
         )
     else:
         since = (

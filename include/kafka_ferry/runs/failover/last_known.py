@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_ferry.clock import moment_text, now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.groups.decisions import NOT_COPIED
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove, lost_since, together
+from kafka_ferry.ledger.queries.run_starts import last_run
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.removals import first_of
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.runs.sync_groups.sync import translate_groups
+from kafka_ferry.state import folder_name
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster, Flow
     from kafka_ferry.ledger import LedgerTable
 
 _SHOWN: Final = 10
+
+
+class _SyncedMove(NamedTuple):
+    """An offset for which one was committed on the target, and when: 0 where another mirror had."""
+
+    move: PartitionMove
+    at: int
+
+
+_SyncedMoves = dict[TopicPartition, _SyncedMove]
+"""By source partition."""
 
 
 def seen_groups(flow: Flow) -> GroupMoves:
@@ -83,9 +95,10 @@ def _hold(flow: Flow, one: PartitionMove, move: GroupMove) -> PartitionMove:
 
 
 def known_groups(flow: Flow, ledger: LedgerTable, only: Collection[str] = ()) -> GroupMoves:
-    """The groups as the newest run that read them found them, and others as the ledger has them.
+    """The groups as the newest run that read them found them, and as the ledger has them since, or alone.
 
-    Arguments are as of ``add_lost_offsets``.
+    The state folder may not be that of the newest run: an older one would move a group that was set back since past
+    records that it has not read. Arguments are as of ``add_lost_offsets``.
 
     Returns:
         The groups as they were then, each with the time; without a time where only the ledger has
@@ -101,7 +114,12 @@ def known_groups(flow: Flow, ledger: LedgerTable, only: Collection[str] = ()) ->
         name = move.group.name
         if name in by_name or name in only:
             by_name[name] = together(by_name.get(name), move)
-    by_name |= _from_ledger(ledger, flow.target, by_name.keys())
+    synced = _synced_moves(ledger)
+    for name, move in by_name.items():
+        by_name[name] = _with_newer(move, synced.get(name, {}))
+    by_name |= _from_ledger(
+        flow.target, {name: some for name, some in synced.items() if name not in by_name}
+    )
     wanted = flow.group_filter
     chosen = [
         move
@@ -109,6 +127,21 @@ def known_groups(flow: Flow, ledger: LedgerTable, only: Collection[str] = ()) ->
         if (name in only if only else wanted.matches(name))
     ]
     return GroupMoves(last.at, tuple(chosen))
+
+
+def later_run(flow: Flow, ledger: LedgerTable, at: int) -> str:
+    """A sentence where the ledger has a run that began after ``at``, and the state folder has not; else ""."""
+    state, newest = flow_state(flow), last_run(ledger)
+    if (
+        newest is None
+        or newest.at <= at
+        or folder_name(newest.run) in state.folder("runs").folders()
+    ):
+        return ""
+    return (
+        f" The run {newest.run} began after that, at {moment_text(newest.at)}, and {state.location} does not have "
+        "it: a group that was set back since then may skip records. Fail over where that run's state folder is."
+    )
 
 
 def translate_known(flow: Flow, ledger: LedgerTable, known: GroupMoves) -> GroupMoves:
@@ -151,27 +184,44 @@ def _of_topic(one: PartitionMove, topic_id: str) -> PartitionMove:
     return replace(held, action="held", reason=NOT_COPIED)
 
 
-def _from_ledger(
-    ledger: LedgerTable, target: Cluster, known: Collection[str]
-) -> dict[str, GroupMove]:
-    """The other groups for which offsets were committed on the target, with their source offsets."""
+def _synced_moves(ledger: LedgerTable) -> dict[str, _SyncedMoves]:
+    """By group and source partition, the offset for which one was last committed on the target."""
     topics: Mapping[str, str] = {
         mark.remote_topic_id: mark.topic for mark in ledger.marks().values()
     }
-    moves_by_group: dict[str, list[PartitionMove]] = defaultdict(list)
-    offsets_by_group = {
-        name: some for name, some in ledger.synced_groups().items() if name not in known
-    }
-    for name, partitions in offsets_by_group.items():
-        for (topic_id, number), synced in sorted(partitions.items()):
-            if topic_id in topics and synced.source >= 0:
-                tp = TopicPartition(topics[topic_id], number)
-                seen = PartitionMove(tp, Committed(synced.source), topic_id=synced.source_topic_id)
-                moves_by_group[name].append(seen)
+    moves: dict[str, _SyncedMoves] = {}
+    for name, offsets in ledger.synced_groups().items():
+        moves[name] = {}
+        for (remote_id, number), synced in sorted(offsets.items()):
+            if remote_id in topics and synced.source >= 0:
+                tp = TopicPartition(topics[remote_id], number)
+                move = PartitionMove(tp, Committed(synced.source), topic_id=synced.source_topic_id)
+                moves[name][tp] = _SyncedMove(move, 0 if synced.refuted else synced.at)
+    return {name: some for name, some in moves.items() if some}
+
+
+def _with_newer(seen: GroupMove, synced: _SyncedMoves) -> GroupMove:
+    """The group as a run has seen it, with the offsets for which a later one has committed others."""
+    partitions = {one.source: one for one in seen.partitions}
+    for tp, (move, at) in synced.items():
+        if at > seen.at and _offset(partitions.get(tp)) != _offset(move):
+            partitions[tp] = move
+    return replace(seen, partitions=tuple(partitions[tp] for tp in sorted(partitions)))
+
+
+def _offset(move: PartitionMove | None) -> int | None:
+    return move.committed.offset if move and move.committed else None
+
+
+def _from_ledger(target: Cluster, synced: Mapping[str, _SyncedMoves]) -> dict[str, GroupMove]:
+    """The groups of which only the ledger has offsets."""
     with GroupControl(target) as control:
-        states = control.describe(moves_by_group.keys())
+        states = control.describe(synced.keys())
     # A run commits nothing for a group whose type differs on the two clusters.
     groups = {
         name: state if isinstance(state, Group) else Group(name) for name, state in states.items()
     }
-    return {name: GroupMove(groups[name], tuple(moves)) for name, moves in moves_by_group.items()}
+    return {
+        name: GroupMove(groups[name], tuple(move for move, _ in partitions.values()))
+        for name, partitions in synced.items()
+    }

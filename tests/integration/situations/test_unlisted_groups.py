@@ -40,7 +40,7 @@ def source(folder: Path) -> Iterator[Brokers]:
 def test_groups_of_a_broker_that_is_down_are_missed_and_the_others_move(
     folder: Path, source: Brokers, backup: KafkaCluster, unique: Unique
 ) -> None:
-    topic, names = unique("orders"), [unique(f"app{number}") for number in range(12)]
+    topic, names = unique("orders"), [unique(f"app{number}") for number in range(60)]
     create_topic(source.bootstrap, topic)
     produce(source.bootstrap, topic, [Record(value=b"x")] * 5)
     flow = make_flow(

@@ -28,7 +28,7 @@ from kafka_ferry.wire.partitions.absence import (
     silence,
 )
 from kafka_ferry.wire.partitions.at_offset import open_at
-from kafka_ferry.wire.partitions.epochs import epoch_ends_on, unreached
+from kafka_ferry.wire.partitions.epochs import epoch_ends_on, have_reached
 from kafka_ferry.wire.partitions.lookahead import fates_after
 from kafka_ferry.wire.partitions.partition_log import partition_log
 
@@ -131,11 +131,10 @@ class FetchAnswers:
         if not UNKNOWN_EPOCH < cursor.newest_epoch < epoch:
             return False
         source = cursor.range.source
-        leader = self._aside.leaders([source])[source]
-        cursor.newest_epoch = max(cursor.newest_epoch, leader.epoch)
-        if leader.node < 0 or epoch <= cursor.newest_epoch:
-            return False
-        return bool(unreached(self._aside, {source: leader.node}, {source: epoch}))
+        is_reached = have_reached(self._aside, {source: epoch}).get(source)
+        if is_reached:
+            cursor.newest_epoch = epoch
+        return is_reached is False
 
     def _judge_silence(self, cursor: Cursor, fetched: Fetched, node: int) -> list[ConvertedBatch]:
         """What an answer without batches proves (``absence.LogAnswers``): most often that it must be asked again."""

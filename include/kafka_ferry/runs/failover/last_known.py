@@ -214,7 +214,7 @@ def _offset(move: PartitionMove | None) -> int | None:
 
 
 def _from_ledger(target: Cluster, synced: Mapping[str, _SyncedMoves]) -> dict[str, GroupMove]:
-    """The groups of which only the ledger has offsets."""
+    """The groups whose offsets the ledger alone has."""
     with GroupControl(target) as control:
         states = control.describe(synced.keys())
     # A run commits nothing for a group whose type differs on the two clusters.

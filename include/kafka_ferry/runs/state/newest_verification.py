@@ -55,7 +55,7 @@ class NewestVerification:
             yield from (it for it in verdict.expectations if it.failed and it.key not in of_ranges)
 
     def failed_entries(self) -> set[int]:
-        """The ledger's records of the ranges of which a check is not true that failed it."""
+        """The ledger's records of the ranges whose checks failed it."""
         return {row.ledger.ledger_offset for row in self._failed_ranges()}
 
     def failed_partitions(self) -> set[TopicPartition]:

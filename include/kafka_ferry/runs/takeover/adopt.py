@@ -39,7 +39,7 @@ from kafka_ferry.runs.takeover.mirrored_offsets import MirroredOffsets
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.recount import recount_here
 from kafka_ferry.wire import connect
-from kafka_ferry.wire.partitions.epochs import epochs_before, unreached
+from kafka_ferry.wire.partitions.epochs import epochs_before, have_reached
 
 log = logging.getLogger(__name__)
 
@@ -161,17 +161,12 @@ def _with_possible_epochs(flow: Flow, aligned: Aligned) -> dict[int, Alignment]:
         if it.leader_epoch > UNKNOWN_EPOCH
     }
 
-    def ask() -> set[TopicPartition]:
+    def ask() -> dict[TopicPartition, bool]:
         with connect(flow.source) as cluster:
-            leaders = {tp: it for tp, it in cluster.leaders(epochs).items() if it.node >= 0}
-            newer = {
-                tp: epochs[tp]
-                for tp, it in leaders.items()
-                if UNKNOWN_EPOCH < it.epoch < epochs[tp]
-            }
-            return unreached(cluster, {tp: leaders[tp].node for tp in newer}, newer)
+            return have_reached(cluster, epochs)
 
-    wrong = {tp.partition for tp in retry(ask)} if epochs else set[int]()
+    reached = retry(ask) if epochs else {}
+    wrong = {tp.partition for tp, is_reached in reached.items() if not is_reached}
     return {
         number: replace(it, leader_epoch=UNKNOWN_EPOCH) if number in wrong else it
         for number, it in aligned.found.items()

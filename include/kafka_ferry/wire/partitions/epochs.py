@@ -104,14 +104,21 @@ def epoch_ends_on(
     return {tp: end for tp, end in _ask(cluster, nodes, epochs).items() if end}
 
 
-def unreached(
-    cluster: WireCluster, nodes: Mapping[TopicPartition, int], epochs: Mapping[TopicPartition, int]
-) -> set[TopicPartition]:
-    """The partitions whose leaders, by ``nodes``, have not reached an epoch, so that no batch of the log can be of it.
+def have_reached(
+    cluster: WireCluster, epochs: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, bool]:
+    """Whether the leaders of partitions have reached epochs, as far as leaders and their epochs are known.
 
-    No checksum covers the epoch of a batch: one bit of a disk may have made it another.
+    No checksum covers the epoch of a batch: one bit of a disk may have made it one that the log cannot have.
     """
-    return epochs.keys() - _ask(cluster, nodes, epochs).keys()
+    leaders = {
+        tp: leader
+        for tp, leader in cluster.leaders(epochs).items()
+        if leader.node >= 0 and leader.epoch > UNKNOWN_EPOCH
+    }
+    newer = {tp: epochs[tp] for tp, leader in leaders.items() if epochs[tp] > leader.epoch}
+    ends = _ask(cluster, {tp: leaders[tp].node for tp in newer}, newer)
+    return {tp: tp not in newer or tp in ends for tp in leaders}
 
 
 def _ask(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -37,11 +36,9 @@ def test_an_epoch_that_a_batch_cannot_have_is_not_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Looked up first, the leader was of epoch 5; ``elected`` is that of the newest one."""
-    aside: Any = SimpleNamespace(
-        leaders=lambda some: {tp: SimpleNamespace(node=1, epoch=5) for tp in some}
-    )
+    aside: Any = None
     monkeypatch.setattr(
-        fetch_answers, "unreached", lambda _, __, of: {tp for tp in of if of[tp] > elected}
+        fetch_answers, "have_reached", lambda _, of: {tp: of[tp] <= elected for tp in of}
     )
     range_ = Range("orders", 0, 0, 9, "id", "to.orders", 0)
     cursor = Cursor(range_, 0, before, newest_epoch=min(elected, 5))

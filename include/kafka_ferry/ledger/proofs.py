@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow.compute as pc
 
 from kafka_ferry.ledger.claims import CLAIMED, is_verification
 from kafka_ferry.ledger.record import AcceptedRange
-from kafka_ferry.ledger.rows import RangeKey, accepted_range, is_one_of, ordinary_rows
+from kafka_ferry.ledger.rows import RangeKey, accepted_range, copied_rows, is_one_of, ordinary_rows
 from kafka_ferry.model.ranges import TopicPartition
 
 if TYPE_CHECKING:
     from kafka_ferry.ledger.table import LedgerTable
 
 
-_READ: Final = ("again", "accepted", "gone")
+_READ: Final = ("again", "accepted", "failed", "gone")
 
 AcceptedRanges = Mapping[RangeKey, AcceptedRange]
 """By ledger offset, source topic, partition and first offset, the ranges that are left as they are."""
@@ -61,9 +62,30 @@ def verifications(ledger: LedgerTable) -> list[Verification]:
             frozenset(row["gone"]),
         )
         for row in rows
-        # One that accepts ranges as they are has read nothing.
-        if is_verification(row) and not row["accepted"]
+        if is_verification(row) and not row["accepted"] and not row["failed"]
     ]
+
+
+def failed_entries(ledger: LedgerTable) -> set[int]:
+    """The ledger's records of ranges that a verification has found wrong, and none has proved since."""
+    rows = ledger.read(pc.field("type") == "verification", ["again", "failed"]).to_pylist()
+    failed: set[int] = set()
+    if not any(row["failed"] for row in rows):
+        return failed
+    offsets = sorted(
+        set(ledger.read(copied_rows(), ["ledger_offset"])["ledger_offset"].to_pylist())
+    )
+
+    def within(intervals: Iterable[Mapping[str, int]]) -> Iterator[int]:
+        for one in intervals:
+            yield from offsets[
+                bisect_left(offsets, one["start"]) : bisect_left(offsets, one["end"])
+            ]
+
+    for row in rows:
+        failed.difference_update(within(row["again"]))
+        failed.update(within(row["failed"]))
+    return failed
 
 
 def accepted_ranges(ledger: LedgerTable) -> AcceptedRanges:

@@ -180,7 +180,9 @@ class VerificationEntry(_Entry):
         records: how many records.
         again: ledger offsets ``[start, end)`` whose ranges had been verified before and were read back again,
             as far as the target still has them.
-        accepted: ranges that are left as they are from here on; an entry with any has read nothing back.
+        accepted: ranges that are left as they are from here on; an entry with any proves nothing.
+        failed: ledger offsets ``[start, end)`` of which ranges, proved before, were found wrong; an entry with any
+            proves nothing. They are read back again until a later entry has them in ``again``.
         gone: ids of remote topics that were deleted or given up before they were read back: nothing was looked at of
             their ranges.
     """
@@ -191,6 +193,7 @@ class VerificationEntry(_Entry):
     records: Int64
     again: tuple[tuple[Int64, Int64], ...] = ()
     accepted: tuple[AcceptedRange, ...] = ()
+    failed: tuple[tuple[Int64, Int64], ...] = ()
     gone: tuple[str, ...] = ()
 
 

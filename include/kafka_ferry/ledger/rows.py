@@ -108,6 +108,7 @@ SCHEMA: Final = pa.schema(
         ("begin", pa.string()),
         ("transform", pa.string()),
         ("again", pa.list_(_INTERVAL)),
+        ("failed", pa.list_(_INTERVAL)),
         ("schema_ids", pa.string()),
         ("accepted", pa.list_(_ACCEPTED)),
         ("gone", pa.list_(pa.string())),
@@ -269,6 +270,7 @@ def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
             "through": entry.through,
             "records": entry.records,
             "again": _structs(entry.again),
+            "failed": _structs(entry.failed),
             "accepted": [
                 accepted.model_dump() | {"missing": _structs(accepted.missing)}
                 for accepted in entry.accepted

@@ -442,14 +442,11 @@ class Run:
         Raises:
             VerificationFailed: naming topic, partition and range of what is not proved.
         """
-        from kafka_ferry.runs.verify.again import failed_entries
         from kafka_ferry.runs.verify.verify import verify_run
 
-        # It may be what this step has found the last time, which it forgets.
-        failed = failed_entries(self.flow)
         with self._folder.step("verify"), self._retry_time():
             whole = self._copying_plan().options.verify_all or everything
-            return verify_run(spark, self._context, failed, everything=whole, afresh=afresh)
+            return verify_run(spark, self._context, everything=whole, afresh=afresh)
 
     def sync_groups(self) -> GroupMoves:
         """Translate the groups' offsets, commit them on the target, and emit checkpoints as MirrorMaker 2 does.

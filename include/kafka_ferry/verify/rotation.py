@@ -14,7 +14,7 @@ of a ledger record are read together: they wait until all of them have to be.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -64,14 +64,11 @@ def due_again(
     return oldest_first[: max(by_pace, late)]
 
 
-def intervals(
-    entries: Sequence[ProvedEntry], other_entries: Sequence[ProvedEntry]
-) -> list[tuple[int, int]]:
-    """The ledger offsets ``[start, end)`` of ``entries``, joined where none of ``other_entries`` lies between."""
-    offsets = {entry.ledger_offset for entry in entries}
+def intervals(offsets: Set[int], others: Set[int]) -> list[tuple[int, int]]:
+    """The ``offsets`` as intervals ``[start, end)``, joined where none of ``others`` lies between."""
     joined: list[tuple[int, int]] = []
     is_open = False
-    for at in sorted(offsets | {entry.ledger_offset for entry in other_entries}):
+    for at in sorted(offsets | others):
         if at not in offsets:
             is_open = False
         elif is_open:

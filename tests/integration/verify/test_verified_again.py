@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,8 @@ def test_a_record_that_is_lost_after_its_proof_is_found_when_its_turn_comes(
     once = flow.model_copy(update={"verify_everything_within": None})
     with pytest.raises(VerificationFailed, match="20 records copied, 0 on the target"):
         Run(once, "run:6").verify(NO_SPARK)
+    # ... or whether the state folder is still there, ...
+    shutil.rmtree(flow.state_path)
     copy_more(primary, flow, "run-6a", translated)
     with pytest.raises(VerificationFailed, match="20 records copied, 0 on the target"):
         Run(once, "run-6a").verify(NO_SPARK)

@@ -92,6 +92,7 @@ def test_an_entry_or_a_copied_range_is_a_row(table: LedgerTable, ledger: Topic) 
         "through": 7,
         "records": 30,
         "again": [],
+        "failed": [],
         "accepted": [],
         "gone": [],
     }

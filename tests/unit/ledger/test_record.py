@@ -145,6 +145,7 @@ def test_runs_and_verifications_of_this_release_look_like_this() -> None:
         "records": 30,
         "again": [],
         "accepted": [],
+        "failed": [],
         "gone": [],
     }
 

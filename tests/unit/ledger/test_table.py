@@ -1,7 +1,9 @@
+from typing import Any
+
 import pytest
 
 from kafka_ferry.ledger import LedgerTable
-from kafka_ferry.ledger.proofs import ends_before
+from kafka_ferry.ledger.proofs import ends_before, failed_entries, verifications
 from kafka_ferry.ledger.queries.run_starts import RunStart, last_run
 from kafka_ferry.ledger.record import Entry
 from kafka_ferry.model import Position, TopicPartition, Window
@@ -43,6 +45,33 @@ def test_where_copying_had_come_to_is_told_by_partition_and_topics(
         (orders[0], "another id", orders[1], "id of primary.orders"): 4,
     }
     assert ends_before(table, 0, {"primary.orders"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("found", "left"),
+    [
+        ([{"again": ((0, 2),)}], set()),
+        ([{"failed": ((1, 3),)}], {1, 2}),
+        ([{"failed": ((0, 1),)}, {"failed": ((2, 3),)}], {0, 2}),
+        # Until it is proved, and found wrong once more.
+        ([{"failed": ((0, 3),)}, {"again": ((1, 2),)}], {0, 2}),
+        ([{"failed": ((0, 3),)}, {"again": ((0, 3),)}, {"failed": ((2, 3),)}], {2}),
+        # Only records of copied ranges, however far an interval reaches.
+        ([{"failed": ((0, 2**63 - 1),)}], {0, 1, 2}),
+    ],
+)
+def test_what_was_found_wrong_stays_so_until_it_is_proved(
+    found: list[dict[str, Any]], left: set[int], table: LedgerTable, ledger: Topic
+) -> None:
+    proved = a_verification(3)
+    copied = [a_transaction(a_copied_range(at, at + 1)) for at in range(3)]
+    entries = [*copied, proved, *(proved.model_copy(update=it) for it in found)]
+    project(table, ledger, [*enumerate(entries)])
+    assert failed_entries(table) == left
+    wrong = sum("failed" in it for it in found)
+    assert len(verifications(table)) == 1 + len(found) - wrong, (
+        "to find something wrong proves nothing"
+    )
 
 
 def test_the_last_position_of_a_partition_wins(table: LedgerTable, ledger: Topic) -> None:

@@ -85,7 +85,5 @@ def test_each_range_is_read_within_the_period_and_about_as_much_in_each_run(seed
 
 
 def test_intervals_join_where_nothing_else_that_is_proved_lies_between() -> None:
-    at = {offset: ProvedEntry(offset, 1, 0) for offset in (2, 3, 7, 9, 12)}
-    mine = [at[offset] for offset in (2, 7, 3, 12)]
-    assert intervals(mine, [at[9]]) == [(2, 8), (12, 13)]
-    assert intervals([], [at[9]]) == []
+    assert intervals({2, 7, 3, 12}, {9}) == [(2, 8), (12, 13)]
+    assert intervals(set(), {9}) == []

@@ -260,7 +260,7 @@ def outlook(
         notes=(
             *notes,
             *moves.notes,
-            *failed_verification(flow),
+            *failed_verification(flow, ledger),
             *unread_losses(ledger, readable.values(), groups),
             *unread_letters(flow, ledger, moves),
         ),

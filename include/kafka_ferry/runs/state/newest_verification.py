@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,6 @@ from kafka_ferry.verify.checks import decisive, unproved_rows
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.verify import RangeRow
     from kafka_ferry.verify.verdict import ExpectationResult
 
 
@@ -54,19 +53,13 @@ class NewestVerification:
             of_ranges = {check.key for check in decisive("ranges", verdict)}
             yield from (it for it in verdict.expectations if it.failed and it.key not in of_ranges)
 
-    def failed_entries(self) -> set[int]:
-        """The ledger's records of the ranges whose checks failed it."""
-        return {row.ledger.ledger_offset for row in self._failed_ranges()}
-
     def failed_partitions(self) -> set[TopicPartition]:
         """The *target* partitions of which a check is not true that failed it."""
         reconciliation = self.reconciliation
-        off = {row.target for row in self._failed_ranges()}
-        partitions = unproved_rows("partitions", reconciliation.verdict, reconciliation.partitions)
-        return off | {row.target for row in partitions}
-
-    def _failed_ranges(self) -> Sequence[RangeRow]:
-        return unproved_rows("ranges", self.reconciliation.verdict, self.reconciliation.ranges)
+        verdict = reconciliation.verdict
+        ranges = unproved_rows("ranges", verdict, reconciliation.ranges)
+        partitions = unproved_rows("partitions", verdict, reconciliation.partitions)
+        return {row.target for row in ranges} | {row.target for row in partitions}
 
 
 def newest_verification(flow: Flow) -> NewestVerification | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,17 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger.proofs import last_proof
-from kafka_ferry.runs.state.newest_verification import newest_verification
+from kafka_ferry.ledger.proofs import failed_entries, last_proof
 from kafka_ferry.runs.verify.proof_ages import proof_ages
 from kafka_ferry.runs.verify.recount import claims_of, recount_ranges
 from kafka_ferry.verify.claim import ReadUntil
 from kafka_ferry.verify.recount import recount_each, recount_here
-from kafka_ferry.verify.rotation import due_again, intervals
+from kafka_ferry.verify.rotation import ProvedEntry, due_again, intervals
 from kafka_ferry.verify.topics import NOTHING_REFUSED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kafka_ferry.config import Cluster, Flow
     from kafka_ferry.control import ClusterControl
@@ -31,11 +29,8 @@ if TYPE_CHECKING:
     from kafka_ferry.spark.session import SparkSource
     from kafka_ferry.verify import PartitionRecount, RangeRow
     from kafka_ferry.verify.recount import Asked
-    from kafka_ferry.verify.rotation import ProvedEntry
 
     _Ends = Mapping[TopicPartition, ReadUntil]
-
-log = logging.getLogger(__name__)
 
 SMALL: Final = 256 * 1024 * 1024
 """Up to this many bytes are read in this process sooner than Spark starts."""
@@ -63,7 +58,8 @@ class Rotation:
     @property
     def intervals(self) -> tuple[tuple[int, int], ...]:
         """Their ledger offsets ``[start, end)``."""
-        return tuple(intervals(self.due, self.others))
+        due = {entry.ledger_offset for entry in self.due}
+        return tuple(intervals(due, {entry.ledger_offset for entry in self.others}))
 
     def oldest(self, *, is_read: bool) -> int:
         """When the oldest proof was made, in milliseconds since 1970; 0 where there is none.
@@ -79,31 +75,35 @@ def planned_rotation(
     run: RunContext,
     plan: Plan,
     target: ClusterControl,
-    failed: Collection[int],
     *,
     before: int,
 ) -> Rotation:
     """What a run is to read back once more, by its ledger as it was last projected.
 
+    What a verification has found wrong each run reads, so that none says that all is well, until a person has decided.
+
     Args:
         run: the run.
         plan: its plan.
         target: the target.
-        failed: by ``failed_entries``. Each run reads them, so that none says that all is well, until a person has
-            decided.
         before: the ledger offset of the first record that the run reads back anyway.
 
     Raises:
         FerryError: if the target does not answer.
     """
     within = run.flow.verify_everything_within
+    failed = failed_entries(run.ledger) if plan.options.is_whole else set()
     if not plan.options.is_whole or (within is None and not failed):
         return Rotation()
     known = proof_ages(run.ledger, target).entries()
     entries = [entry for entry in known if entry.ledger_offset < before]
     due = {entry for entry in entries if entry.ledger_offset in failed}
+    now = now_ms()
+    # Of what is gone there is nothing to read, and nothing that is wrong.
+    gone = failed - {entry.ledger_offset for entry in known}
+    due |= {ProvedEntry(at, 0, now) for at in gone if at < before}
     if within is not None:
-        last, now = last_proof(run.ledger), now_ms()
+        last = last_proof(run.ledger)
         due |= {
             *due_again(
                 entries,
@@ -114,16 +114,6 @@ def planned_rotation(
         }
     left = set(entries) - due
     return Rotation(tuple(sorted(due)), tuple(sorted(left)), is_wanted=within is not None)
-
-
-def failed_entries(flow: Flow) -> Collection[int]:
-    """The ledger's records of the ranges that the newest verification found wrong; none where its file is damaged."""
-    try:
-        verification = newest_verification(flow)
-    except FerryError as error:
-        log.warning("What the newest verification has found is not read again: %s", error)
-        return ()
-    return verification.failed_entries() if verification else ()
 
 
 def read_again(

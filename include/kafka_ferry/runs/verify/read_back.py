@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.model.results.steps import StepPart
 from kafka_ferry.runs.state.file_digests import record_digests
-from kafka_ferry.runs.verify.again import SMALL, failed_entries, planned_rotation
+from kafka_ferry.runs.verify.again import SMALL, planned_rotation
 from kafka_ferry.runs.verify.due import look_for_due
 from kafka_ferry.runs.verify.evaluate_again import (
     evaluate_chosen,
@@ -63,5 +63,4 @@ def needs_spark(run: RunContext) -> bool:
     if plan.options.verify_all or not is_read_back(run):
         return True
     since = min(run.ledger.verified_through(), plan.ledger_end)
-    failed = failed_entries(run.flow)
-    return planned_rotation(run, plan, target, failed, before=since).bytes > SMALL
+    return planned_rotation(run, plan, target, before=since).bytes > SMALL

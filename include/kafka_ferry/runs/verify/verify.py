@@ -12,6 +12,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.ledger import VerificationEntry, append_entry, ledger_topic
+from kafka_ferry.ledger.proofs import failed_entries
 from kafka_ferry.ledger.topic import wait_until_settled
 from kafka_ferry.runs.provenance.authors import require_own_writers
 from kafka_ferry.runs.state.file_digests import record_signed, recorded_digests
@@ -28,10 +29,12 @@ from kafka_ferry.runs.verify.source_witness import ask_source, empty_on_source
 from kafka_ferry.runs.verify.target_rows import rows_of_partitions, rows_of_topics
 from kafka_ferry.runs.verify.verdict import raise_unproved, terms_of
 from kafka_ferry.verify import judge
+from kafka_ferry.verify.checks import unproved_rows
+from kafka_ferry.verify.rotation import intervals
 from kafka_ferry.verify.rows import key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from kafka_ferry.ledger import LedgerRange
     from kafka_ferry.model import Plan
@@ -44,12 +47,13 @@ log = logging.getLogger(__name__)
 
 _PAUSES_S: Final = (0.0, 0.2, 1.0)
 _MOST_LOOKS: Final = 5
+# About 250 KB of JSON: a ledger record must stay below the default max.message.bytes.
+_MOST_INTERVALS: Final = 10_000
 
 
 def verify_run(
     spark: SparkSource,
     run: RunContext,
-    failed: Collection[int] = (),
     *,
     everything: bool = False,
     afresh: bool = False,
@@ -62,7 +66,6 @@ def verify_run(
     Args:
         spark: gives the session, whose executors must reach the target.
         run: the run, which was planned.
-        failed: by ``failed_entries``, what the newest verification has found wrong.
         everything: whether to verify again what was verified before: all that the ledger has of the
             run's topics.
         afresh: whether to read again what the step ``mirror`` has read back.
@@ -79,9 +82,7 @@ def verify_run(
         rows, partitions = _read_due(spark, run, plan, target, due, stored)
         if not any(row.beyond_position for row in partitions) or not _has_grown(run, due.through):
             break
-    rotation = (
-        Rotation() if everything else planned_rotation(run, plan, target, failed, before=due.since)
-    )
+    rotation = Rotation() if everything else planned_rotation(run, plan, target, before=due.since)
     again, unread = _read_again(spark, run, target, rotation)
     # What was read back is only worth something if it was read from the topics that are there.
     of_topics = rows_of_topics(run, plan, target, due)
@@ -96,6 +97,8 @@ def verify_run(
         tuple(of_topics),
         _oldest_proof(rotation, is_proved=verdict.success and not unread),
     )
+    # First, so that a run that ends here forgets nothing.
+    _record_failed(run, verdict, [*rows, *again], due)
     run.folder.save_reconciliation(reconciliation)
     if run.flow.certificates_enabled and verdict.success and reconciliation.ranges:
         record_signed(run, plan, reconciliation)
@@ -233,6 +236,20 @@ def _read_again(
     except FerryError as error:
         log.error("What was verified before could not be read again: %s", error)
         return [], error
+
+
+def _record_failed(run: RunContext, verdict: Verdict, rows: Sequence[RangeRow], due: Due) -> None:
+    """Record in the ledger which ranges were proved before and are no longer what they were."""
+    found = {row.ledger.ledger_offset for row in unproved_rows("ranges", verdict, rows)}
+    new = {at for at in found if at < due.proved} - failed_entries(run.ledger)
+    if not new:
+        return
+    failed = intervals(new, {row.ledger.ledger_offset for row in rows} - found)
+    if len(failed) > _MOST_INTERVALS:
+        # To read more than what failed costs time and nothing else.
+        failed[_MOST_INTERVALS - 1 :] = [(failed[_MOST_INTERVALS - 1][0], failed[-1][1])]
+    entry = _verification(run, run.ledger.verified_through(), ())
+    append_entry(run.flow, entry.model_copy(update={"failed": tuple(failed)}))
 
 
 def _verification(

@@ -71,9 +71,9 @@ class Ledger:
         return iter(self.entries)
 
     def read(self, _: object, columns: list[str]) -> pa.Table:
-        """The preserved ranges, and those that were verified before; nothing was accepted."""
-        if columns == ["accepted"]:
-            return pa.table({"accepted": pa.array([], pa.list_(pa.null()))})
+        """The preserved ranges, and those that were verified before; nothing was accepted or found wrong."""
+        if "accepted" in columns or "failed" in columns:
+            return pa.table({name: pa.array([], pa.list_(pa.null())) for name in columns})
         rows = [entry.copied.model_dump() for entry in [*self.entries, *self.verified]]
         preserved = [row for row in rows if row["preserved"]]
         return pa.Table.from_pylist(preserved).select(columns)

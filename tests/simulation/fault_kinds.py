@@ -33,7 +33,7 @@ _WRITES: Final = (
     *("InitProducerId", "AddPartitionsToTxn", "Produce"),
     *("AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"),
 )
-_TXN_STATE, _APPENDED = 48, 20
+_TXN_STATE, _APPENDED, _STORAGE_ERROR = 48, 20, 56
 # A plan looks at the ledger later than that.
 _LOOK_S: Final = 0.02
 # These come after the request was applied.
@@ -147,6 +147,25 @@ def _freeze(injection: Injection) -> Any:
     if injection.random.random() < 0.5:
         injection.apply()
     raise Unanswered
+
+
+def _fill_disk(injection: Injection) -> Any:
+    """A folder of logs that cannot be written to goes offline with all of its partitions (KIP-112)."""
+    cluster, node, chosen = injection.cluster, injection.node, injection.random
+    led = [tp for tp in cluster.partitions() if cluster.leader(tp) == node]
+    offline = chosen.sample(led, chosen.randint(len(led) // 2, len(led)))
+    is_replicated = chosen.random() < 0.5
+    seconds = chosen.choice((0.7, 7.0, 30.0, 300.0))
+    for tp in offline:
+        if is_replicated:
+            cluster.move_leader(tp)
+        else:
+            cluster.leaderless[tp] = injection.history.world.now + seconds
+    what = "others lead" if is_replicated else f"none leads for {seconds} s"
+    injection.note(
+        f"{_name(injection)} fills a disk: {what} {len(offline)} of {len(led)} partitions"
+    )
+    return with_code(unapplied(injection.request), _STORAGE_ERROR)
 
 
 def _isolate(injection: Injection) -> None:
@@ -390,6 +409,7 @@ FAULT_KINDS: Final[Mapping[str, FaultKind]] = {
     "lose leader": FaultKind(_lose_leader),
     "move coordinator": FaultKind(_move_coordinator, side="backup"),
     "freeze broker": FaultKind(_freeze),
+    "fill disk": FaultKind(_fill_disk, frozenset({"Produce"})),
     "isolate broker": FaultKind(_isolate, side="primary"),
     "step clock": FaultKind(_step_clock),
     "cut source": FaultKind(_lose_end, side="primary", hurts=_AT_SOURCE),

@@ -8,11 +8,14 @@ from typing import Final, Literal
 
 from kafka_ferry.config import NameFilter
 from kafka_ferry.config.types.problems import did_you_mean
+from kafka_ferry.printable import excerpt
 
 GroupType = Literal["classic", "consumer", "share", "streams", "unknown"]
 """``org.apache.kafka.common.GroupType``; brokers before 3.8 (KIP-848) only have classic ones."""
 
 _OWN: Final = ("ferry.", "ferry-ledger-reader")
+# Characters of an id that may be long.
+_SHOWN: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,18 @@ def chosen_groups(groups: Iterable[Group], wanted: NameFilter) -> list[Group]:
     """The groups of a cluster that a flow moves, ordered by name."""
     chosen = (g for g in groups if wanted.matches(g.name) and not is_own_group(g.name))
     return sorted(chosen, key=lambda group: group.name)
+
+
+def slow_names_notes(alias: str, names: Iterable[str], wanted: NameFilter) -> Iterator[str]:
+    """A sentence where a flow's patterns take too long for groups' ids, so that these are not moved."""
+    slow = [name for name in names if wanted.is_too_slow(name)]
+    if slow:
+        more = f" and {len(slow) - 1:,} more" if len(slow) > 1 else ""
+        yield (
+            f"Groups of {alias} are left out whose ids take too long for groups and groups.exclude: "
+            f"{excerpt(slow[0], _SHOWN)}{more}. Any client may choose such ids; [^-]* in the place of .* takes less "
+            "time."
+        )
 
 
 def unused_patterns(names: Iterable[str], patterns: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import regex
 
-from kafka_ferry.config.types.name_filter import compile_patterns
+from kafka_ferry.config.types.name_filter import NameFilter
 from kafka_ferry.model.ranges import ID_PARTS, IdPart
 
 if TYPE_CHECKING:
@@ -61,11 +61,11 @@ def chosen_subjects(flow: Flow, topics: Iterable[str], existing: Collection[str]
         existing: the subjects that the source has.
     """
     topic_subjects = {f"{topic}-{part}" for topic in topics for part in ID_PARTS}
-    pattern = compile_patterns(flow.schemas_subjects)
+    wanted = NameFilter(flow.schemas_subjects, (), any_text=True)
     return sorted(
         subject
         for subject in filter(is_one, existing)
-        if subject in topic_subjects or (flow.schemas_subjects and pattern.fullmatch(subject))
+        if subject in topic_subjects or wanted.matches(subject)
     )
 
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_ferry.model.groups import Group, chosen_groups, unused_patterns, unused_patterns_notes
+from kafka_ferry.model.groups import (
+    Group,
+    chosen_groups,
+    slow_names_notes,
+    unused_patterns,
+    unused_patterns_notes,
+)
 from tests.unit.plan.builders import a_flow
 
 
@@ -55,3 +61,12 @@ def test_patterns_that_match_no_group_are_told() -> None:
     assert [*unused_patterns_notes("east", names, ["ap"])] == [
         "groups has 'ap', which matches no group of east that the flow may see. Did you mean 'app'?"
     ]
+
+
+def test_ids_that_take_too_long_are_told_of() -> None:
+    wanted = a_flow(groups=(".*-.*-app",)).group_filter
+    (note,) = slow_names_notes("east", ["a-b-app", "-" * 32_000, "other", "-" * 31_000], wanted)
+    assert note.startswith("Groups of east are left out whose ids take too long for groups and")
+    assert "- and 1 more. " in note
+    assert len(note) < 300
+    assert list(slow_names_notes("east", ["a-b-app", "other"], wanted)) == []

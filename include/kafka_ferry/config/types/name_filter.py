@@ -58,6 +58,8 @@ _LETTER_STAR: Final = regex.compile(r"(?<=[A-Za-z0-9_-])\*(?![?+])")
 _ONE_NAME_S: Final = 0.5
 _EACH_S: Final = 0.0001
 _BEYOND_S: Final = 2.0
+# Any client of a cluster may choose thousands of groups' ids, each of 32 KB.
+_ONE_TEXT_S: Final = 0.01
 
 
 class PatternError(ValueError):
@@ -116,6 +118,17 @@ class NamePatterns:
             InputError: the expression takes too long for it, or for all names so far.
         """
         return self._quick(self._compile.fullmatch, name)
+
+    def fullmatch_text(self, text: str) -> Any:
+        """As ``fullmatch``, of one among many texts of any length: it takes no time from the others.
+
+        Raises:
+            InputError: the expression takes too long for it.
+        """
+        try:
+            return self._compile.fullmatch(text, timeout=_ONE_TEXT_S)
+        except TimeoutError:
+            raise self._slow(text) from None
 
     def sub(self, replace: Callable[[Any], str], name: str) -> str:
         """The name with each match in it replaced.
@@ -295,7 +308,8 @@ class NameFilter:
         include_key: the option that holds ``include``.
         exclude_key: the option that holds ``exclude``.
         any_text: whether the names may hold line breaks, as groups' ids may: a dot stands for these too, unlike
-            in MirrorMaker 2, where ``.*`` silently leaves such a group out.
+            in MirrorMaker 2, where ``.*`` silently leaves such a group out. Such a name is not selected where its
+            patterns take too long for it: others would be left out with it, and any client may choose one.
 
     Raises:
         ConfigError: a pattern is not valid; it names file, key and reason.
@@ -331,29 +345,45 @@ class NameFilter:
 
     def matches(self, name: str) -> bool:
         """Whether the topic or group is selected."""
-        return _matches(self._included, name) and not _matches(self._excluded, name)
+        return bool(self._selects(name))
+
+    def is_too_slow(self, name: str) -> bool:
+        """Whether the group is not selected because a pattern takes too long for its id."""
+        return self._selects(name) is None
 
     def why_not(self, name: str) -> str | None:
         """The reason why the topic or group is left out; None where it is not."""
-        if _matches(self._excluded, name):
+        selected = self._selects(name)
+        if selected:
+            return None
+        if selected is None:
+            return "a pattern takes too long for its id"
+        if self._matches(self._excluded, name):
             return f"excluded by '{self._excluding_pattern(name)}'"
-        if not _matches(self._included, name):
-            listed = (
-                ", ".join(f"'{pattern}'" for pattern in self.include[:_LISTED]) or "an empty list"
-            )
-            more = len(self.include) - _LISTED
-            return f"matched by no pattern of {listed}{f' and {more} more' if more > 0 else ''}"
-        return None
+        listed = ", ".join(f"'{pattern}'" for pattern in self.include[:_LISTED]) or "an empty list"
+        more = len(self.include) - _LISTED
+        return f"matched by no pattern of {listed}{f' and {more} more' if more > 0 else ''}"
+
+    def _selects(self, name: str) -> bool | None:
+        """Whether the topic or group is selected; None where that takes too long to tell of a group."""
+        try:
+            return self._matches(self._included, name) and not self._matches(self._excluded, name)
+        except InputError:
+            if not self.any_text:
+                raise
+            return None
+
+    def _matches(self, compiled: NamePatterns | None, name: str) -> bool:
+        if compiled is None:
+            return False
+        match = compiled.fullmatch_text if self.any_text else compiled.fullmatch
+        return match(name) is not None
 
     def _excluding_pattern(self, name: str) -> str:
         for pattern in self.exclude:
             try:
-                if _matches(self._compile([pattern]), name):
+                if self._matches(self._compile([pattern]), name):
                     return pattern
-            except PatternError:
-                continue  # valid only together with its neighbours
+            except (PatternError, InputError):
+                continue  # valid, or quick, only together with its neighbours
         return "|".join(self.exclude)
-
-
-def _matches(compiled: NamePatterns | None, name: str) -> bool:
-    return compiled is not None and compiled.fullmatch(name) is not None

@@ -20,6 +20,7 @@ from kafka_ferry.model.groups import (
     Group,
     chosen_groups,
     is_own_group,
+    slow_names_notes,
     unused_patterns_notes,
 )
 from kafka_ferry.runs.state.file_digests import require_prepared
@@ -228,6 +229,7 @@ def _choose(
         else:
             names = [group.name for group in listed]
             notes += unused_patterns_notes(flow.source.alias, names, flow.groups)
+            notes += slow_names_notes(flow.source.alias, names, flow.group_filter)
         return chosen_groups(listed, flow.group_filter)
     chosen = []
     for name, group in source.describe(only).items():

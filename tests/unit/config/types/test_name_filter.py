@@ -143,6 +143,18 @@ def test_a_pattern_that_takes_too_long_for_many_names_is_refused(pattern: str) -
     assert raised.value.exit_code == 9
 
 
+def test_an_id_that_a_pattern_takes_too_long_for_is_left_out_alone() -> None:
+    slow = [f"{'-' * 16_000}{number}" for number in range(5)]
+    for groups in (
+        NameFilter([".*-.*-app"], [], any_text=True),
+        NameFilter([".*"], [".*-.*-test"], any_text=True),
+    ):
+        assert [it for it in (*slow, "my-own-app") if groups.matches(it)] == ["my-own-app"]
+        assert groups.is_too_slow(slow[0])
+        assert not groups.is_too_slow("my-own-app")
+        assert groups.why_not(slow[0]) == "a pattern takes too long for its id"
+
+
 def test_other_patterns_take_many_names() -> None:
     names = [f"team-{number % 97}.orders-{number}" for number in range(100_000)]
     listed = NameFilter([f"team-{number}[.].*-orders" for number in range(50)] + ["team-.*"], [])

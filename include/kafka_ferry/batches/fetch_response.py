@@ -30,7 +30,7 @@ from kafka_ferry.batches.converted_batch import (
     assemble,
     gap,
 )
-from kafka_ferry.batches.record_format.codecs import NONE, TooLarge
+from kafka_ferry.batches.record_format.codecs import NONE, OPENED_AT_ONCE, TooLarge
 from kafka_ferry.batches.record_format.header import Batch, MalformedBatch
 from kafka_ferry.batches.record_format.records import (
     Record,
@@ -247,6 +247,7 @@ class _Wanted:
     def __init__(self, case: Case) -> None:
         self.case = case
         self.absent: list[Absent] = []
+        self._filters: tuple[BatchFilter, ...] = ()
         self._records: list[Record] | None = None
         self._is_large = False
 
@@ -258,13 +259,23 @@ class _Wanted:
             return _Wanted(replace(case, left_out=reason))
         if batch_filter.takes_whole(batch, start, end):
             return self
-        kept, absent = batch_filter.leave_out(self.records)
+        # Of one that few kilobytes make large, few records are in memory at a time: it is opened once more.
+        parts = (
+            iter([self.records]) if self.size(OPENED_AT_ONCE) <= OPENED_AT_ONCE else self.parts()
+        )
+        kept, absent, is_any_kept = list[Record](), list[Absent](), False
+        for records in parts:
+            kept, more_absent = batch_filter.leave_out(records)
+            absent += more_absent
+            is_any_kept |= bool(kept)
         if not absent:
             return self
         # Some reason, where there are several: each offset has its own.
-        reason = None if kept else absent[0].reason
+        reason = None if is_any_kept else absent[0].reason
         filtered = _Wanted(replace(case, left_out=reason, is_thinned=True))
-        filtered.absent, filtered._records = [*self.absent, *absent], kept
+        filtered.absent, filtered._filters = [*self.absent, *absent], (*self._filters, batch_filter)
+        if self._records is not None:
+            filtered._records = kept
         return filtered
 
     @property
@@ -303,9 +314,11 @@ class _Wanted:
 
     def _inside(self, records: list[Record]) -> list[Record]:
         case = self.case
-        if case.is_whole:
-            return records
-        return [record for record in records if case.start <= record[0] < case.end]
+        if not case.is_whole:
+            records = [record for record in records if case.start <= record[0] < case.end]
+        for batch_filter in self._filters:
+            records, _ = batch_filter.leave_out(records)
+        return records
 
     def joins(self, following: _Wanted, limit: int) -> bool:
         """Whether the first record of ``following`` is at the offset after the last one here.

@@ -220,7 +220,7 @@ class _Patches:
             if (number := plain[key_end]) < 0x80:
                 value = key_end + 1
                 value_end = value if number & 1 else value + (number >> 1)
-            elif (second := plain[key_end + 1]) < 0x80:
+            elif (second := plain[key_end + 1]) < 0x80 and not number & 1:
                 value = key_end + 2
                 value_end = value + ((number & 0x7F | second << 7) >> 1)
             else:
@@ -253,7 +253,7 @@ class _Patches:
         plain = self._plain
         if (number := plain[at]) < 0x80:
             at, length = at + 1, -1 if number & 1 else number >> 1
-        elif (second := plain[at + 1]) < 0x80:
+        elif (second := plain[at + 1]) < 0x80 and not number & 1:
             at, length = at + 2, (number & 0x7F | second << 7) >> 1
         else:
             length, at = decode_varint(plain, at)

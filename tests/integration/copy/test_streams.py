@@ -1,16 +1,20 @@
-"""Records in several compressed streams after each other: what a real broker makes of them is what we do."""
+"""What a producer may make of a batch's records and of their compressed streams: what a real broker takes, we read."""
 
 from __future__ import annotations
 
 import tracemalloc
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import lz4.frame
 import pytest
+import xxhash
 from kafka.protocol.producer import ProduceRequest
 
 from kafka_ferry.batches import MalformedBatch, read_records, split_batches
 from kafka_ferry.batches.record_format.codecs import compress
+from kafka_ferry.batches.record_format.content import read_content
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.partition_log import leader_of
@@ -20,6 +24,7 @@ from tests.support.records.batches import CONTROL, a_batch, a_bomb, with_payload
 from tests.support.records.builders import create_topic
 from tests.support.runs.flows import copy_planned, failures, plan_now, remote
 from tests.support.runs.pair import Pair
+from tests.support.runs.proof import prove
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 RECORDS = 1_300
@@ -46,6 +51,28 @@ ONE = {codec: compress(PLAIN, codec) for codec in (GZIP, SNAPPY, LZ4, ZSTD)}
 EMPTY = {codec: compress(b"", codec) for codec in (GZIP, SNAPPY, LZ4, ZSTD)}
 
 
+def gzip_member(flags: int, more: bytes = b"") -> bytes:
+    """A member with flags in its header, and what they say is in it."""
+    header = b"\x1f\x8b\x08" + bytes([flags]) + b"\0\0\0\0\0\xff" + more
+    if flags & 2:
+        header += (zlib.crc32(header) & 0xFFFF).to_bytes(2, "little")
+    return header + ONE[GZIP][10:]
+
+
+def lz4_frame(**options: bool) -> bytes:
+    return lz4.frame.compress(PLAIN, block_linked=False, **options)
+
+
+def with_bytes(packed: bytes, at: int, other: bytes) -> bytes:
+    return packed[:at] + other + packed[at:][len(other) :]
+
+
+def lz4_of_another_size() -> bytes:
+    """A frame that says that it has 9 bytes."""
+    packed = with_bytes(lz4_frame(store_size=True), 6, (9).to_bytes(8, "little"))
+    return with_bytes(packed, 14, bytes([xxhash.xxh32_intdigest(packed[4:14]) >> 8 & 0xFF]))
+
+
 class Case(NamedTuple):
     name: str
     codec: int
@@ -63,6 +90,14 @@ CASES = [
     Case("empty gzip members first", GZIP, EMPTY[GZIP] * 70 + ONE[GZIP]),
     Case("gzip without its trailer", GZIP, ONE[GZIP][:-8]),
     Case("gzip with a wrong CRC", GZIP, ONE[GZIP][:-8] + bytes(4) + ONE[GZIP][-4:]),
+    Case("gzip with a name", GZIP, gzip_member(0x08, b"name\0")),
+    Case("gzip with all flags", GZIP, gzip_member(0x1F, b"\2\0xxname\0comment\0")),
+    Case("gzip with flags that nobody knows", GZIP, gzip_member(0xFF, b"\2\0xxname\0comment\0")),
+    Case("gzip without its header's end", GZIP, gzip_member(0xE8)[:10]),
+    Case("lz4 with a wrong checksum", LZ4, lz4_frame(content_checksum=True)[:-4] + b"none"),
+    Case("lz4 of another size", LZ4, lz4_of_another_size()),
+    Case("lz4 with a wrong checksum of its header", LZ4, with_bytes(lz4_frame(), 14, b"\0")),
+    Case("lz4 with checksums of blocks", LZ4, lz4_frame(block_checksum=True)),
     *(Case(f"{n} lz4 frames", LZ4, streams(LZ4, n)) for n in (1, 2, 65)),
     Case("lz4 and an empty frame", LZ4, ONE[LZ4] + EMPTY[LZ4]),
     Case("lz4 and garbage", LZ4, ONE[LZ4] + b"garbage"),
@@ -114,10 +149,12 @@ def is_taken(cluster: WireCluster, topic: str, batch: bytes) -> bool:
     return not answer.responses[0].partition_responses[0].error_code
 
 
-def is_read(batch: bytes) -> bool:
+def is_read(batch: bytes, records: int = RECORDS) -> bool:
     (split,) = split_batches(batch)
     try:
-        return len(read_records(split)) == RECORDS
+        return [read_content(it[3]).key for it in read_records(split)] == [
+            read_content(it[3]).key for it in read_records(*split_batches(a_batch(records)))
+        ]
     except MalformedBatch:
         return False
 
@@ -129,6 +166,51 @@ def test_streams_are_read_as_a_broker_reads_them(
     batch = batch_of(case)
 
     assert is_read(batch) == is_taken(cluster, topic, batch)
+
+
+# What follows the length, attributes, time and place of a record: a key, no value, no headers.
+REST = b"\x0akey 0\1\0"
+ODD = {
+    "a length with more bits than 32": b"\x96\x80\x80\x80\x70" + b"\0\0\0" + REST,
+    "a place with more bits than 32": b"\x1e" + b"\0\0\x80\x80\x80\x80\x10" + REST,
+    "a time with more bits than 64": b"\x28" + b"\0" + b"\x80" * 9 + b"\x7e\0" + REST,
+    "a key's length with more bits than 32": b"\x1e"
+    + b"\0\0\0"
+    + b"\x8a\x80\x80\x80\x70"
+    + REST[1:],
+    "a length that does not end": b"\x96\x80\x80\x80\x80\0" + b"\0\0\0" + REST,
+    "a negative length of a value": b"\x16" + b"\0\0\0" + REST[:-2] + b"\x0d\0",
+    "bytes after its headers": b"\x18" + b"\0\0\0" + REST + b"\0",
+    "fewer headers than none": b"\x16" + b"\0\0\0" + REST[:-1] + b"\1",
+}
+
+
+@pytest.mark.parametrize("codec", [0, LZ4])
+@pytest.mark.parametrize("record", ODD.values(), ids=ODD)
+def test_records_are_read_as_a_broker_reads_them(
+    record: bytes, codec: int, cluster: WireCluster, topic: str
+) -> None:
+    batch = with_payload(a_batch(1), compress(record, codec), attributes=codec, leader_epoch=-1)
+
+    assert is_read(batch, 1) == is_taken(cluster, topic, batch)
+
+
+@pytest.mark.usefixtures("without_spark")
+@pytest.mark.parametrize("deltas", [[0, 0, 0], [2, 1, 0], [5, 9, 2], [-7, 2**31 - 1, 1]])
+def test_records_at_places_that_brokers_do_not_look_at_stop_no_partition(
+    deltas: list[int], pair: Pair, cluster: WireCluster
+) -> None:
+    topic = pair.unique("places")
+    create_topic(pair.primary.bootstrap, topic, retention_ms="-1")
+    for batch in (a_batch(1), a_batch(3, deltas=deltas, last_offset_delta=2), a_batch(2)):
+        assert is_taken(cluster, topic, with_payload(batch, batch[61:], leader_epoch=-1))
+    flow = pair.flow([topic])
+
+    assert prove(flow, "run-1").state == "verified"
+
+    keys = [b"key 0", b"key 0", b"key 1", b"key 2", b"key 0", b"key 1"]
+    assert [it.key for it in pair.copied(flow, topic)[0]] == keys
+    assert [it.offset for it in pair.copied(flow, topic)[0]] == list(range(6))
 
 
 @pytest.mark.long

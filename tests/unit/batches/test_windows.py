@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import (
     AbortFilter,
+    ConvertedBatch,
     Reason,
     Rebuilt,
     SettledSpan,
     TimeWindow,
     TopicLimits,
     converted_batches,
+    fetch_response,
 )
 from tests.support.examples import examples
 from tests.support.records.batches import NOW, Consumed, Record, a_batch, with_payload
@@ -142,3 +147,36 @@ def test_settled_offsets_are_passed_over_only_where_that_holds_for_the_whole_win
         0, 10, [SettledSpan(0, 5, 0, 10), SettledSpan(5, 9, 0, 20), SettledSpan(9, 12, 0, 9)]
     )
     assert [window.settled_end(at) for at in (0, 4, 8, 9, 12)] == [9, 9, 9, 9, 12]
+
+
+def test_what_few_kilobytes_make_large_is_opened_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A producer chooses its records' times, and so whether a backfill looks into their batch."""
+    records = [Record(NOW + i, b"%d" % i, bytes(700_000)) for i in range(20)]
+    batch = a_batch(records, at=10, codec=4)
+    windows = [TimeWindow(NOW + 1, NOW + 18), TimeWindow(NOW + 3, NOW + 30)]
+
+    def found() -> list[ConvertedBatch]:
+        return list(converted_batches(batch, AbortFilter(()), 10, 30, TopicLimits(), windows))
+
+    def reasons(all_converted: list[ConvertedBatch]) -> dict[int, Reason]:
+        absent = (it for one in all_converted for it in one.absent)
+        return {at: reason for first, end, reason in absent for at in range(first, end)}
+
+    at_once = found()
+    monkeypatch.setattr(fetch_response, "OPENED_AT_ONCE", 1_500_000)
+    monkeypatch.setattr(fetch_response, "_STRETCH_BYTES", 1_500_000)
+    tracemalloc.start()
+    in_parts = found()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert [it for one in in_parts for it in arrived(one)] == arrived(at_once[0])
+    assert reasons(in_parts) == reasons(at_once)
+    assert in_parts[0].rebuilt == at_once[0].rebuilt
+    assert peak < 8_000_000
+    outside = list(
+        converted_batches(
+            batch, AbortFilter(()), 10, 30, TopicLimits(), [TimeWindow(NOW - 2, NOW - 1)]
+        )
+    )
+    assert [one.reasons for one in outside] == [{Reason.OUTSIDE_WINDOW: 20}]

@@ -13,6 +13,7 @@ from typing import Final
 
 import lz4.frame
 import snappy
+import xxhash
 import zstandard
 from kafka import codec as kafka_codec
 
@@ -44,6 +45,17 @@ _PACKED_CHUNK: Final = 64 * 1024
 _GZIP_MEMBER: Final = b"\x1f\x8b\x08"
 # A header and a trailer: java.util.zip.GZIPInputStream ignores fewer bytes than these after a member.
 _GZIP_LEAST: Final = 18
+_GZIP_HEADER: Final = _GZIP_MEMBER + b"\0\0\0\0\0\0\xff"
+_GZIP_CHECKSUM: Final = 0x02
+_GZIP_EXTRA: Final = 0x04
+_GZIP_TEXTS: Final = (0x08, 0x10)  # a name and a comment
+_GZIP_RESERVED: Final = 0xE0
+_LZ4_FLAGS: Final = 4
+_LZ4_HEADER_BYTES: Final = 7
+_LZ4_DICTIONARY: Final = 0x01
+_LZ4_CHECKSUM: Final = 0x04
+_LZ4_SIZE: Final = 0x08
+_LZ4_SIZE_BYTES: Final = 8
 _SIZE_BYTES: Final = 4
 
 
@@ -112,6 +124,10 @@ def _gzip(packed: bytes, limit: int) -> Iterator[bytes]:
     # java.util.zip.GZIPInputStream takes what begins like no member for the end.
     while not at or (len(packed) - at >= _GZIP_LEAST and packed.startswith(_GZIP_MEMBER, at)):
         stream = zlib.decompressobj(_GZIP_WINDOW)
+        if any(flags & _GZIP_RESERVED for flags in packed[at + 3 : at + 4]):
+            # Java ignores these flags, and zlib refuses them.
+            stream.decompress(_GZIP_HEADER)
+            at = _after_gzip_header(packed, at)
         # What lies after a member is copied with its last piece: of small ones, as little.
         size = 256
         while not stream.eof:
@@ -128,16 +144,45 @@ def _gzip(packed: bytes, limit: int) -> Iterator[bytes]:
         at -= len(stream.unused_data)
 
 
+def _after_gzip_header(packed: bytes, at: int) -> int:
+    """Where the header of the gzip member at byte ``at`` ends."""
+    flags = packed[at + 3]
+    at += len(_GZIP_HEADER)
+    if flags & _GZIP_EXTRA:
+        at += 2 + int.from_bytes(packed[at : at + 2], "little")
+    for text in _GZIP_TEXTS:
+        if flags & text:
+            at = packed.index(b"\0", at) + 1
+    return at + 2 if flags & _GZIP_CHECKSUM else at
+
+
 def _lz4(packed: bytes, limit: int) -> Iterator[bytes]:
     step = min(_CHUNK, limit + 1)  # the library allocates so many bytes at once
     stream = lz4.frame.LZ4FrameDecompressor()
-    chunk = stream.decompress(packed, step)
+    chunk = stream.decompress(_unchecked_lz4(packed), step)
     yield chunk
     while not stream.eof:
         if not chunk and stream.needs_input:
             raise MalformedBatch("an lz4 frame that is cut off")
         chunk = stream.decompress(b"", step)
         yield chunk
+
+
+def _unchecked_lz4(packed: bytes) -> bytes:
+    """A frame without its content's size and checksum: Java compares neither, and brokers take any."""
+    flags = packed[_LZ4_FLAGS] if len(packed) >= _LZ4_HEADER_BYTES else 0
+    if not flags & (_LZ4_CHECKSUM | _LZ4_SIZE) or flags & _LZ4_DICTIONARY:
+        return packed
+    end = _LZ4_HEADER_BYTES + (_LZ4_SIZE_BYTES if flags & _LZ4_SIZE else 0)
+    descriptor = packed[_LZ4_FLAGS : end - 1]
+    if packed[end - 1 : end] != _lz4_checksum(descriptor):
+        return packed
+    plainer = bytes([flags & ~(_LZ4_CHECKSUM | _LZ4_SIZE), descriptor[1]])
+    return b"".join((packed[:_LZ4_FLAGS], plainer, _lz4_checksum(plainer), packed[end:]))
+
+
+def _lz4_checksum(descriptor: bytes) -> bytes:
+    return bytes([xxhash.xxh32_intdigest(descriptor) >> 8 & 0xFF])
 
 
 def _zstd(packed: bytes, limit: int) -> Iterator[bytes]:

@@ -15,6 +15,7 @@ from typing import Final
 from kafka_ferry.batches.record_format.codecs import (
     GZIP,
     MAX_PLAIN_BYTES,
+    OPENED_AT_ONCE,
     TooLarge,
     compress,
     compress_tightly,
@@ -27,6 +28,7 @@ from kafka_ferry.batches.record_format.varint import (
     SMALL,
     VARINT_BYTES,
     decode_varint,
+    decode_varlong,
     encode_varint,
 )
 
@@ -38,6 +40,8 @@ _SMALL: Final = len(SMALL)
 MAX_RECORDS: Final = 4_000_000
 
 _PIECE_BYTES: Final = 1024 * 1024
+# Text may be so many times as long as its compressed bytes.
+_UNPACKED: Final = 8
 
 Record = tuple[int, int, bytes, bytes]
 """Offset, timestamp (ms), attributes (a byte), content: key, value and headers. Plain, for speed."""
@@ -56,29 +60,36 @@ def read_records(batch: Batch, limit: int = MAX_PLAIN_BYTES) -> list[Record]:
         limit: the maximum number of their encoded bytes.
 
     Raises:
-        MalformedBatch: if they cannot be read, or their offsets do not ascend within the batch;
-            ``TooLarge`` if they are more than ``limit`` bytes.
+        MalformedBatch: if they cannot be read, or are more than the batch has offsets; ``TooLarge`` if they are more
+            than ``limit`` bytes.
     """
     header = batch.header
     with _name_batch(header):
         if header.records > MAX_RECORDS:
             raise TooLarge(f"{header.records} records, where {MAX_RECORDS} can be rebuilt")
         plain = decompress(batch.payload, header.codec, limit)
-        records = _walk(plain, header, header.records)
+        records = _walk(plain, header, header.records, header.records)
         return _at_append_time(records, header) if header.is_log_append_time else records
 
 
-def stream_records(batch: Batch, most: int = MAX_PLAIN_BYTES) -> Iterator[list[Record]]:
+def _longest(batch: Batch) -> int:
+    """How many encoded bytes a record of a batch may have: some kilobytes may unpack to half a gibibyte of one."""
+    return min(MAX_PLAIN_BYTES, max(2 * OPENED_AT_ONCE, _UNPACKED * len(batch.payload)))
+
+
+def stream_records(batch: Batch, most: int | None = None) -> Iterator[list[Record]]:
     """The records, a mebibyte or so at a time: as many as are whole by then.
 
     Args:
         batch: the batch.
-        most: the maximum number of a record's encoded bytes.
+        most: the maximum number of a record's encoded bytes; by default twice ``OPENED_AT_ONCE``, or what text in so
+            many compressed bytes may have.
 
     Raises:
         MalformedBatch: as of ``read_records``; the records before stay right.
     """
     header, left, expected = batch.header, batch.header.records, 0
+    most = _longest(batch) if most is None else most
     rest: list[bytes] = []
     size = needed = 0
     with _name_batch(header):
@@ -93,7 +104,7 @@ def stream_records(batch: Batch, most: int = MAX_PLAIN_BYTES) -> Iterator[list[R
                 raise TooLarge(f"a record of more than {most} bytes")
             rest, size = [plain[end:]], size - end
             if count:
-                records = _walk(plain[:end], header, count, expected)
+                records = _walk(plain[:end], header, count, left, expected)
                 left -= count
                 expected = records[-1][0] - header.base_offset + 1
                 # Only the records are in memory meanwhile: one may be half a gibibyte.
@@ -116,12 +127,12 @@ def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
             yield chunk[at : at + _PIECE_BYTES]
 
 
-def each_record(batch: Batch, most: int = MAX_PLAIN_BYTES) -> Iterator[Record]:
+def each_record(batch: Batch, most: int | None = None) -> Iterator[Record]:
     """The records one after the other: of a batch that few kilobytes make large, few are in memory at a time.
 
     Args:
         batch: the batch.
-        most: the maximum number of a record's encoded bytes.
+        most: as of ``stream_records``.
 
     Raises:
         MalformedBatch: as of ``stream_records``.
@@ -165,14 +176,20 @@ def _at_append_time(records: list[Record], header: BatchHeader) -> list[Record]:
 
 
 def _walk(  # noqa: PLR0912
-    plain: bytes, header: BatchHeader, count: int, expected: int = 0
+    plain: bytes, header: BatchHeader, count: int, left: int, expected: int = 0
 ) -> list[Record]:
-    """``count`` records, the first of them ``expected`` offsets after the batch's first one or later.
+    """``count`` of the ``left`` last records, from ``expected`` offsets after the batch's first one on.
+
+    Of batches that are not compressed brokers never look at where a record says that it is: any producer may write
+    any number there. Such a record is at the next offset that it may have, in the order of the batch.
 
     Numbers of one and two bytes are decoded in place, since a call for each costs more than all else.
     """
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
-    after_last = header.last_offset_delta + 1
+    # Where the first one is at most, so that those after it have an offset each.
+    most = header.last_offset_delta + 1 - left
+    if most < expected:
+        raise MalformedBatch(f"{left} records at {most + left - expected} offsets")
     records: list[Record] = []
     append = records.append
     at, size = 0, len(plain)
@@ -196,7 +213,7 @@ def _walk(  # noqa: PLR0912
             after = at + 3
             delta_ms = number >> 1 ^ -(number & 1)
         else:
-            delta_ms, after = decode_varint(plain, at + 1)
+            delta_ms, after = decode_varlong(plain, at + 1)
             delta_ms = _wrap(base_timestamp + delta_ms) - base_timestamp
         number = plain[after]
         if number < 0x80:
@@ -208,17 +225,15 @@ def _walk(  # noqa: PLR0912
             delta = number >> 1 ^ -(number & 1)
         else:
             delta, after = decode_varint(plain, after)
-        if not expected <= delta < after_last:
-            raise MalformedBatch(
-                f"a record at offset {base_offset + delta} where {base_offset + expected} "
-                f"to {header.next_offset - 1} must be"
-            )
+        if not expected <= delta <= most:
+            delta = min(max(delta, expected), most)
         if not after <= end <= size:
             raise MalformedBatch(f"a record of {end - at} bytes where there are fewer or more")
         append(
             (base_offset + delta, base_timestamp + delta_ms, plain[at : at + 1], plain[after:end])
         )
         expected = delta + 1
+        most += 1
         at = end
     if at != size:
         raise MalformedBatch(f"{size - at} bytes after the last record")

@@ -247,6 +247,16 @@ def test_a_record_that_is_larger_than_wanted_is_not_read_to_its_end() -> None:
         list(each_record(batch, 2_000_000))
 
 
+def test_a_record_may_be_long_where_its_batch_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some kilobytes of a producer's may unpack to a record of half a gibibyte."""
+    monkeypatch.setattr(records_module, "OPENED_AT_ONCE", 1_000_000)
+    with pytest.raises(TooLarge, match="a record of more than 2000000 bytes"):
+        list(each_record(the_batch(a_batch([Record(value=bytes(2_100_000))], codec=4))))
+    for value in (bytes(1_900_000), random.Random(1).randbytes(2_100_000)):
+        batch = the_batch(a_batch([Record(value=value)], codec=4))
+        assert list(each_record(batch)) == read_records(batch)
+
+
 def test_a_stream_that_ends_within_a_number_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = the_batch(a_batch([Record(value=b"x" * 70)] * 2))
     second = len(batch.payload) // 2

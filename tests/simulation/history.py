@@ -414,6 +414,8 @@ class History(Oracles):
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
             self.blame("e", f"{name}: {said}{_where(error)}")
+        # The folder has another name each time.
+        said = said.replace(f"{self._folder}/", "")
         self.note(f"{name}{' back' if way is not self else ''}: {said}")
         # What has come since is not in the plan of a run that some steps are done again of.
         if said == "verified" and first == "plan":

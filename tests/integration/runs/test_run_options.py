@@ -17,6 +17,7 @@ from kafka_ferry.model import Plan, RunOptions
 from kafka_ferry.model.rate import Rate
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.progress import log_progress
+from kafka_ferry.runs.publish.lag import readable_lag
 from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import Record, create_topic, delete_topic, produce
@@ -129,6 +130,12 @@ def test_topics_that_do_not_exist_and_invalid_patterns_are_refused(pair: Pair) -
     assert not raised.value.transient
     with pytest.raises(ConfigError, match=r"not a valid regular expression"):
         planned(flow, "run-1", topics=("*",))
+    # Beside a topic that is there, the lag of the others is shown.
+    behind = readable_lag(flow, RunOptions(topics=(topic, "ordres")))
+    assert [row.topic for row in behind.rows] == [topic]
+    assert behind.unknown == (
+        f"{flow.name} has no topic on {flow.source.alias} that matches ordres.",
+    )
 
 
 def test_a_dry_run_changes_nothing_whatever_is_done_with_it(pair: Pair) -> None:

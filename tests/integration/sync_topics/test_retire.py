@@ -14,6 +14,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.model import Plan, position_group
 from kafka_ferry.runs import Run, run_plan
+from kafka_ferry.runs.publish.lag import readable_lag
 from kafka_ferry.runs.sync_topics import delete_topics, retire
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_sandbox.broker import Broker
@@ -314,6 +315,9 @@ def test_a_topic_that_is_only_hidden_is_no_topic_that_is_gone(
     (refusal,) = plan.remarks.refused
     assert "the flow may no longer see the topic on the source" in refusal.reason
     assert exists(backup, remote(flow, topic))
+    behind = readable_lag(flow)
+    assert behind.deleted == ()
+    assert "does not let the flow see whether it still has this topic" in str(behind.refused[topic])
 
 
 @pytest.mark.long

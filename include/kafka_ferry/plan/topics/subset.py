@@ -6,7 +6,7 @@ the same remote topic are refused, whether a run includes both of them or not.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container, Iterable
 from typing import Final
 
 import regex
@@ -69,17 +69,21 @@ def narrow(flow: Flow, selection: Selection, options: RunOptions) -> tuple[Selec
         f"This run is only for {requested}: {len(names):,} of the flow's topics. The other {remaining:,}, "
         "deleted topics, client quotas and SCRAM users wait for a run of all topics."
     )
-    vain = [
+    if vain := unmatched_names(options, known):
+        text += f" None of them matches {', '.join(vain[:_NAMES_SHOWN])}."
+        text = f"{text} {did_you_mean_each(vain, known)}".rstrip()
+    return Selection(names, skipped, refused), Note("", text)
+
+
+def unmatched_names(options: RunOptions, known: Collection[str]) -> list[str]:
+    """The names among ``options.topics`` that match none of the topics that are known; a misspelt one is among them."""
+    return [
         name
         for name in options.topics
         if _LITERAL.fullmatch(name)
         and name not in known
         and not any(map(compile_patterns([name]).fullmatch, known))
     ]
-    if vain:
-        text += f" None of them matches {', '.join(vain[:_NAMES_SHOWN])}."
-        text = f"{text} {did_you_mean_each(vain, known)}".rstrip()
-    return Selection(names, skipped, refused), Note("", text)
 
 
 def access_of(choices: Iterable[OffsetsChoice], steps: Iterable[_AccessStep]) -> list[_AccessStep]:

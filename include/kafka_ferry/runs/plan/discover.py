@@ -29,7 +29,6 @@ from kafka_ferry.plan import select, select_topics
 from kafka_ferry.plan.offsets.mode import is_to_be_sampled, may_be_preserved
 from kafka_ferry.plan.offsets.start_offsets import rest_of
 from kafka_ferry.plan.topics.emitted_topics import HEARTBEATS_OPTION, emitted_topics
-from kafka_ferry.plan.topics.missing import named_topics
 from kafka_ferry.runs.plan.acls import discover_access
 from kafka_ferry.runs.plan.first_copied import confirm
 from kafka_ferry.runs.plan.first_starts import start_epochs, topic_starts
@@ -50,6 +49,7 @@ from kafka_ferry.runs.provenance.opposite_flow import (
 )
 from kafka_ferry.runs.provenance.preserved_ends import beyond_source
 from kafka_ferry.runs.provenance.rival_flows import with_rivals
+from kafka_ferry.runs.provenance.selection import invisible_topics
 from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream
 from kafka_ferry.runs.state.known_positions import known_positions, without_position
 from kafka_ferry.runs.state.one_file import left_behind, require_one_file
@@ -99,7 +99,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
         positions=positions,
     )
     state = _with_ledger(target, ledger, state)
-    invisible = _invisible(flow, source, state)
+    invisible = invisible_topics(flow, source, names, state.ledger.copied)
     state = replace(state, source=replace(state.source, invisible=invisible))
     state = _with_remote_topics(flow, target, ledger, state, remote_names)
     state = _with_logs(flow, source, ledger, state, remote_names)
@@ -211,12 +211,6 @@ def _with_starts_and_sizes(
         starts=starts,
         unknown=(*state.unknown, *unknown),
     )
-
-
-def _invisible(flow: Flow, source: ClusterControl, state: ClusterState) -> frozenset[str]:
-    """The topics that the flow names or has copied, and whose existence the source does not tell."""
-    lacking = {*named_topics(flow), *state.ledger.copied} - state.source.names
-    return frozenset(lacking - source.unknown(lacking)) if lacking else frozenset()
 
 
 def _add_returned(

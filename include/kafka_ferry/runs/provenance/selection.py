@@ -9,6 +9,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import Topic
 from kafka_ferry.plan import select, select_topics
+from kafka_ferry.plan.topics.missing import named_topics
 from kafka_ferry.plan.topics.topic_filter import Selection
 from kafka_ferry.runs.provenance.heartbeats import heartbeat_topics
 from kafka_ferry.runs.provenance.opposite_flow import returned_topics
@@ -39,3 +40,20 @@ def selection_now(
     returned = returned_topics(flow, upstream, target_id)
     beats = heartbeat_topics(flow, topics, copied)
     return topics, refused, select(flow, names, upstream.origins, target_id, returned, beats)
+
+
+def invisible_topics(
+    flow: Flow, source: ClusterControl, names: Collection[str], copied: Collection[str]
+) -> frozenset[str]:
+    """The topics that the flow names or has copied, and whose existence the source does not tell.
+
+    A broker silently omits from its list what the principal may not see: of such a topic, nothing says that it is gone.
+
+    Args:
+        flow: the flow.
+        source: its source.
+        names: the topics that the source lists.
+        copied: the topics that were ever copied.
+    """
+    lacking = {*named_topics(flow), *copied}.difference(names)
+    return frozenset(lacking - source.unknown(lacking)) if lacking else frozenset()

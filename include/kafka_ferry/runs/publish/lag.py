@@ -12,22 +12,23 @@ from typing import Final, NamedTuple
 from kafka_ferry.clock import until_text
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.errors import ClusterUnreachable, FerryError, InputError
+from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError, InputError
 from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.ledger.table_files import held_if_unwritable
 from kafka_ferry.model import ORDINARY, LogBounds, RunOptions, Topic, TopicPartition
 from kafka_ferry.model.cluster_state import FlowPositions
 from kafka_ferry.model.removals import first_of
+from kafka_ferry.model.rights import Right, how_to_grant
 from kafka_ferry.model.topic_pair import unlisted_partitions
 from kafka_ferry.plan import select_topics
 from kafka_ferry.plan.make_plan import lost_by_origin
-from kafka_ferry.plan.topics.missing import missing_topics, named_topics
-from kafka_ferry.plan.topics.subset import narrow
+from kafka_ferry.plan.topics.missing import missing_topics
+from kafka_ferry.plan.topics.subset import narrow, unmatched_names
 from kafka_ferry.plan.topics.topic_filter import Selection
 from kafka_ferry.report.run_report import RunReport
 from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.plan.discover import read_open_transactions
-from kafka_ferry.runs.provenance.selection import selection_now
+from kafka_ferry.runs.provenance.selection import invisible_topics, selection_now
 from kafka_ferry.runs.publish.copied_logs import CopiedLogs, Gone, kept_copies, lost_copies
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.known_positions import known_positions
@@ -204,21 +205,25 @@ def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:
     topics, refused, selection = selection_now(flow, names, copied)
     lacking = dict(_absences(flow, source, frozenset(names), copied, selection))
     astray = dict(_astray(flow, copied, selection))
+    vain = unmatched_names(options, [*selection.names, *copied])
     if options.topics:
         selection, _ = narrow(flow, selection, options)
     mirrored = [topic for name, topic in topics.items() if name in selection.names]
     bounds = source.log_bounds(mirrored, flow.isolation_level)
     rows, unknown = _rows(flow, ledger, target, mirrored, selection.names, bounds, positions)
-    deleted = select_topics(flow, copied.keys() - names)[0]
+    deleted = set(select_topics(flow, copied.keys() - names)[0]) - lacking.keys()
     wanted = options.topic_filter
     others = {it: error for it, error in refused.items() if it in selection.names}
     for topic, error in (lacking | astray).items():
         if not wanted or wanted.matches(topic):
             others[topic] = error
+    if vain:
+        named = first_of(vain, _SHOWN)
+        unknown += (f"{flow.name} has no topic on {flow.source.alias} that matches {named}.",)
     return FlowLag(
         _with_remote(flow, topics, rows),
         others | _without_leader(flow, rows),
-        tuple(it for it in deleted if not wanted or wanted.matches(it)),
+        tuple(it for it in sorted(deleted) if not wanted or wanted.matches(it)),
         unknown,
     )
 
@@ -311,12 +316,24 @@ def _absences(
     copied: Mapping[str, str],
     selection: Selection,
 ) -> Iterator[tuple[str, FerryError]]:
-    """An error for each topic that the flow names and the source does not have or show; "" for the whole flow."""
-    unseen = {*named_topics(flow)} - names
-    invisible = unseen - source.unknown(unseen)
+    """An error for each topic that the flow names, or that was copied, and that the source does not have or show.
+
+    One that was copied and is gone is no error: ``on.source.topic.deleted`` decides. "" is the whole flow.
+    """
+    invisible = invisible_topics(flow, source, names, copied)
     for missing in missing_topics(flow, names, copied, selection, invisible):
         where = f"{missing.where}: " if missing.topic else ""
         yield missing.topic, InputError(f"{where}{missing.reason}", advice=missing.advice)
+    # Where the topic is only hidden, the source may have any number of records that are not copied.
+    for topic in sorted(invisible.intersection(select_topics(flow, copied)[0])):
+        yield (
+            topic,
+            AccessDenied(
+                f"{topic}: {flow.source.alias} does not let the flow see whether it still has this topic, and how far "
+                "the target is behind there is unknown.",
+                advice=how_to_grant(Right.topic("READ", topic)),
+            ),
+        )
 
 
 def _astray(

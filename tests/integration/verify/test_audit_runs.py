@@ -278,14 +278,19 @@ def test_what_may_not_be_read_is_named_and_the_rest_compared(
     folder: Path, strict: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:
     source, target = strict
-    unreadable, hidden, whole = (unique(name) for name in ("unreadable", "hidden", "whole"))
-    flow = make_flow(folder, source, target, [unreadable, hidden, whole])
+    named = ("unreadable", "hidden", "whole", "unseen", "matched", "lacking")
+    unreadable, hidden, whole, unseen, matched, lacking = map(unique, named)
+    names = [unreadable, hidden, whole, unseen, f"{matched}.*", lacking]
+    flow = make_flow(folder, source, target, names)
     both = Clusters(folder, source, target)
-    for topic in (unreadable, hidden, whole):
+    for topic in (unreadable, hidden, whole, unseen, matched):
         both.write(source, topic, [records(20), records(20, 1)])
         both.write(target, remote(flow, topic), [records(20), records(20, 1)])
     deny(source, f"topic {unreadable}", "READ")
     deny(target, f"topic {remote(flow, hidden)}", "DESCRIBE")
+    # A broker leaves these out of its list without a word.
+    for topic in (unseen, matched):
+        deny(source, f"topic {topic}", "DESCRIBE")
 
     this = Audit(flow, AuditRequest())
     report = this.compare(this.plan(), no_spark, lambda *_: None)
@@ -301,9 +306,28 @@ def test_what_may_not_be_read_is_named_and_the_rest_compared(
     reasons = {part.reason.partition(".")[0] for part in report.partitions if part.reason}
     assert len(reasons) == 2
     assert all("offset 0: TOPIC_AUTHORIZATION_FAILED" in reason for reason in reasons)
-    (skipped,) = report.skipped
-    assert (skipped.topic, skipped.remote_topic) == (hidden, remote(flow, hidden))
-    assert "TOPIC_AUTHORIZATION_FAILED" in skipped.reason
+    skipped = {it.topic: it.reason for it in report.skipped}
+    assert {it.remote_topic for it in report.skipped} == {remote(flow, it) for it in skipped}
+    assert skipped.keys() == {hidden, unseen, matched, lacking}
+    assert "TOPIC_AUTHORIZATION_FAILED" in skipped[hidden]
+    assert all("does not let the flow see" in skipped[it] for it in (unseen, matched))
+    assert skipped[lacking] == f"{flow.source.alias} has no topic {lacking}."
+
+
+def test_a_topic_that_an_audit_is_asked_for_and_that_is_not_there_is_named(pair: Pair) -> None:
+    topic, other = pair.unique("orders"), pair.unique("other")
+    flow = pair.flow([topic])
+    both = Clusters(pair.folder, pair.primary, pair.backup)
+    for it in (topic, other):
+        both.write(pair.primary, it, [records(20)])
+        both.write(pair.backup, remote(flow, it), [records(20)])
+    request = AuditRequest(topics=(topic, f"{topic}s", other))
+
+    this = Audit(flow, request)
+    report = this.compare(this.plan(), no_spark, lambda *_: None)
+
+    assert [it.topic for it in report.skipped] == [f"{topic}s"]
+    assert report.state == "not compared"
 
 
 def test_a_scheduled_audit_fails_with_what_it_found_and_remembers_it(pair: Pair) -> None:

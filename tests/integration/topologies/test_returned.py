@@ -14,7 +14,7 @@ from kafka_ferry.control import read_positions
 from kafka_ferry.errors import AccessDenied, InputError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.failover.failback import failback as fail_back
-from kafka_ferry.runs.provenance import opposite_flow
+from kafka_ferry.runs.provenance import opposite_flow, upstream_flows
 from kafka_ferry.runs.publish.lag import lag
 from kafka_ferry.runs.takeover.hand_back import hand_back
 from kafka_ferry.runs.takeover.takeover import Takeover
@@ -382,6 +382,21 @@ def test_without_a_ledger_that_can_be_read_the_topic_is_refused(
     plan = plan_now(reverse_flow(there))
     assert "are not copied: No right." in str(plan.remarks.notes[0])
     assert orders in {refused.topic for refused in plan.remarks.refused}
+
+
+def test_where_positions_may_not_be_seen_the_ledger_says_what_came_from_the_target(
+    pair: Pair, there: Flow, orders: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deny(*_: object) -> None:
+        raise AccessDenied("No right.")
+
+    write(pair.primary, orders, "a0")
+    write(pair.backup, orders, "b0")
+    copy_now(there)
+    back = reverse_flow(there).model_copy(update={"on_returned_records": "skip"})
+    monkeypatch.setattr(upstream_flows, "read_positions", deny)
+    reasons = {skip.topic: skip.reason for skip in plan_now(back).remarks.skipped}
+    assert "itself are copied to it" in reasons[orders]
 
 
 def test_a_position_after_many_returned_records_has_their_leader_epoch(pair: Pair) -> None:

@@ -66,7 +66,10 @@ def find_upstream(
         try:
             committed = read_positions(flow.source, name)
         except AccessDenied:
-            denied.append(name)
+            recovered = _in_ledger_alone(flow, name, names, topics)
+            if recovered is None:
+                denied.append(name)
+            positions[name] = recovered or {}
         else:
             positions[name], doubt = _confirm(flow, name, committed, topics)
             unknown += doubt
@@ -77,13 +80,37 @@ def find_upstream(
             f"{flow.source.alias} does not let the positions of {', '.join(denied)} be read: "
             f"{only_names} {how_to_grant(SEE_POSITIONS)}"
         )
-    elif not positions[back] and _has_copied(flow, back, names):
+    elif not positions.get(back) and _has_copied(flow, back, names):
         unknown.append(
             f"{flow.source.alias} has no positions of {back}, which were never committed or have expired: "
             f"{only_names} Run that flow, or leave out with topics.exclude what it has copied."
         )
     by_flow = {name: origins_of(topics, of_flow.items()) for name, of_flow in positions.items()}
     return Upstream(origins_of(topics, known), tuple(unknown), by_flow)
+
+
+def _in_ledger_alone(
+    flow: Flow, name: str, names: Collection[str], topics: Mapping[str, Topic]
+) -> Mapping[TopicPartition, Position] | None:
+    """Positions that the flow may not see, by that flow's ledger on the source; None where it may not read that either.
+
+    Without them, records that came from the target would be copied back to it as the source's own.
+    """
+    ledger_name = ledger_topic(name.partition("->")[0])
+    if ledger_name not in names:
+        return None
+    ledger = _upstream_ledger(flow, name)
+    try:
+        wait_until_settled(flow.source, ledger_name)
+        ledger.project(flow.source, ledger_name)
+    except (AccessDenied, LedgerError):
+        return None
+    recovered = {
+        tp: position
+        for tp, position in ledger.positions().items()
+        if tp.topic in topics and same_topic(position.remote_topic_id, topics[tp.topic].topic_id)
+    }
+    return _drop_passed(flow, ledger, recovered, topics)
 
 
 def _has_copied(flow: Flow, name: str, names: Collection[str]) -> bool:

@@ -108,7 +108,7 @@ HELD_BY: Final[dict[str, str]] = {
     "runs/provenance: heartbeats; "
     "wire/transactions: exclusive_writer",
     "integration/topologies/test_failover.py": "cli/commands: failback failover; "
-    "runs/failover: failback failover; runs/sync_groups: home_routes; "
+    "runs/failover: failback failover; runs/sync_groups: hidden_groups home_routes; "
     "wire/partitions: first_record",
     "integration/sync_groups/test_groups.py": "runs/sync_groups: commit_offsets delete_offsets "
     "group_states offset_routes stale_offsets sync",

@@ -17,7 +17,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.reverse_flow import load_reverse_flow
-from kafka_ferry.errors import FerryError, GroupsFailed, InputError
+from kafka_ferry.errors import AccessDenied, FerryError, GroupsFailed, InputError
 from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.dags.description import tags_of
 from kafka_ferry_airflow.dags.params import require_known, show_form
@@ -132,21 +132,27 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
         def move_groups() -> dict[str, Any]:
             """Translates the groups' offsets back, and commits them on the cluster that they came from."""
             from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
-            from kafka_ferry.runs.failover.failback import failback  # noqa: PLC0415  (PyArrow)
+            from kafka_ferry.runs.failover.failback import (  # noqa: PLC0415  (PyArrow)
+                failback,
+                require_visible_topics,
+            )
 
             context = get_current_context()
             params = context["params"]
-            if params["copy_only"]:
-                log.info("Only copied: no group was moved.")
-                return {"ready": 0, "stuck": 0}
             provide_connections(flow)
             with airflow_errors():
+                if params["copy_only"]:
+                    require_visible_topics(flow, back)
+                    log.info("Only copied: no group was moved.")
+                    return {"ready": 0, "stuck": 0}
                 groups = named_groups(back, params)
                 if not params["dry_run"]:
                     Run(back, context["run_id"]).require_carried_out()
                     return _shown(failback(flow, back, groups))
                 try:
                     outlook = failback(flow, back, groups, dry_run=True)
+                except AccessDenied:
+                    raise
                 except FerryError as error:
                     log.info("Groups can only be translated once records are copied: %s", error)
                     return {"ready": 0, "stuck": 0}

@@ -17,19 +17,22 @@ from confluent_kafka.admin import AdminClient
 from kafka_ferry.config import Flow
 from kafka_ferry.config.reverse_flow import reverse_flow
 from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.errors import AccessDenied, GroupsFailed
 from kafka_ferry.groups.decisions import NOT_COPIED
 from kafka_ferry.groups.outlook import GroupOutlook, Outlook
 from kafka_ferry.groups.outlook_text import outlook_lines
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.runs import Repair, Run
-from kafka_ferry.runs.failover.failback import failback
+from kafka_ferry.runs.failover.failback import failback, require_visible_topics
 from kafka_ferry.runs.failover.failover import failover
 from kafka_ferry.runs.publish.lag import readable_lag
 from kafka_ferry.runs.sync_groups.translate import Translator
 from kafka_ferry.state import StateFolder
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
+from tests.support.brokers.access import deny
+from tests.support.brokers.own_brokers import own_pair
 from tests.support.brokers.segments import broker_down, cut_log
 from tests.support.records.application import (
     COMMITS_EVERY,
@@ -49,7 +52,7 @@ from tests.support.records.builders import (
 )
 from tests.support.records.groups import commit_alone, first_read
 from tests.support.runs.command_line import ferry
-from tests.support.runs.flows import copy_now, failures, plan_now
+from tests.support.runs.flows import copy_now, failures, make_flow, plan_now
 from tests.support.runs.pair import Pair, Unique
 from tests.support.runs.proof import prove
 from tests.support.runs.topologies import values
@@ -68,6 +71,13 @@ def old(tmp_path: Path) -> Iterator[KafkaCluster]:
         broker.wait_ready()
         yield broker
     broker.wipe()
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
+    """Two brokers on which a client that does not log in is bound by ACLs."""
+    with own_pair(tmp_path_factory.mktemp("strict"), {"super.users": "User:nobody"}) as brokers:
+        yield brokers
 
 
 @dataclass
@@ -602,6 +612,46 @@ def test_what_is_gone_from_the_source_since_the_last_run_is_named_and_moves_noth
     }
     assert the_group(failover(there)).state == "ready"
     assert the_group(failover(there, [alone], source_down=True)).state == "ready"
+
+
+def test_what_a_cluster_does_not_show_is_not_taken_for_gone(
+    folder: Path, strict: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    """A broker leaves out of its lists what the principal may not see, without a word."""
+    source, target = strict
+    orders, unseen = unique("orders"), unique("unseen")
+    reader, other, hidden = (unique(it) for it in ("reader", "other", "hidden"))
+    flow = make_flow(
+        folder,
+        source,
+        target,
+        [orders, unseen],
+        groups=[reader, other, hidden],
+        sync_group_offsets_enabled=True,
+        sync_topic_acls_enabled=False,
+    )
+    for topic in (orders, unseen):
+        create_topic(source.bootstrap, topic)
+        produce(source.bootstrap, topic, [Record(value=b"x")] * 3)
+    for group, topic in ((reader, orders), (other, unseen), (hidden, orders)):
+        commit_alone(source, group, {TopicPartition(topic, 0): 1})
+    run(flow, "first")
+    for resource in (f"topic {unseen}", f"group {hidden}", "cluster kafka-cluster"):
+        deny(source, resource, "DESCRIBE")
+
+    with pytest.raises(GroupsFailed, match=f"the group {hidden} "):
+        Run(flow, "first").sync_groups()
+    found = failover(flow, dry_run=True)
+
+    assert [it.name for it in found.groups] == [reader]
+    assert not any("any more" in note for note in found.notes)
+    of_topic, of_group = sorted(found.failures, key=lambda it: hidden in it)
+    assert f"What groups have committed in {unseen} is unknown" in of_topic
+    assert f"the group {hidden} " in of_group
+    # What applications may have written on the target under a name that it does not show.
+    deny(target, f"topic {orders}", "DESCRIBE")
+    with pytest.raises(AccessDenied, match=f"does not let .* see whether it has {orders}"):
+        require_visible_topics(flow, reverse_flow(flow))
 
 
 def test_an_offset_in_a_recreated_topic_moves_no_group_in_the_copy_of_the_former_one(

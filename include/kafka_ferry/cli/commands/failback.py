@@ -15,7 +15,7 @@ from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
 from kafka_ferry.cli.terminal import messages
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.config.reverse_flow import load_reverse_flow
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import AccessDenied, FerryError
 from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.report.plan_text import summary
 
@@ -37,6 +37,7 @@ def failback(
     """Copy records that are new on the target back to the source, and move the groups back."""
     from kafka_ferry.runs import Run
     from kafka_ferry.runs.failover.failback import failback as fail_back
+    from kafka_ferry.runs.failover.failback import require_visible_topics
 
     forward = one_flow(config, flow)
     back = load_reverse_flow(config.absolute(), forward)
@@ -52,11 +53,12 @@ def failback(
         with aside:
             run_flows([back], run, as_json=as_json and copy_only)
     if copy_only:
+        require_visible_topics(forward, back)
         return
     try:
         outlook = fail_back(forward, back, group or (), dry_run=dry_run)
     except FerryError as error:
-        if not dry_run or as_json:
+        if not dry_run or as_json or isinstance(error, AccessDenied):
             raise
         messages.print(
             f"The groups can only be translated once records are copied: {error.message}"

@@ -15,9 +15,12 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms, run_id_now
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import AccessDenied, InputError
 from kafka_ferry.ledger import LedgerError
-from kafka_ferry.plan import policy_of
+from kafka_ferry.model.removals import first_of
+from kafka_ferry.model.rights import Right, how_to_grant
+from kafka_ferry.plan import policy_of, select_topics
 from kafka_ferry.runs.failover.failover import copied_ends, outlook, projected_ledger
 from kafka_ferry.runs.failover.passed_records import passed_records
 from kafka_ferry.runs.state.flow_state import flow_state
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from kafka_ferry.groups.outlook import Outlook
 
 _ANY: Final = "orders"
+_SHOWN: Final = 10
 
 
 def failback(
@@ -47,11 +51,13 @@ def failback(
         dry_run: only report what would be done.
 
     Raises:
+        AccessDenied: as ``require_visible_topics``.
         FerryError: if one of the clusters cannot be read, or ``back`` was never run.
     """
     run = run_id_now("failback")
     at = now_ms()
     with step_time(flow):
+        require_visible_topics(flow, back)
         # Where no application has written to the target, a run of the reverse flow had nothing to copy.
         ledger = projected_ledger(back, has_run=_has_run(back))
         moves = move_groups(back, ledger, run=run, write=not dry_run, only=groups, home=True)
@@ -59,6 +65,31 @@ def failback(
         notes = (*_notes(flow), *unknown, *_passed_notes(flow, moves))
         return outlook(
             back, ledger, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes
+        )
+
+
+def require_visible_topics(flow: Flow, back: Flow) -> None:
+    """Fail where ``flow``'s target may have a topic under the name of one that was copied, and does not show it.
+
+    A broker silently omits such a topic from its list. ``back``, whose topics may all be missing, would have copied
+    nothing of what applications have written to it, and the groups would never read that.
+
+    Raises:
+        AccessDenied: with the rights that let ``back`` see them.
+    """
+    try:
+        copied = projected_ledger(flow).topics()
+    except InputError:
+        # It has never run.
+        return
+    target = ClusterControl(flow.target)
+    lacking = set(select_topics(back, copied)[0]).difference(target.topic_names())
+    hidden = sorted(lacking - target.unknown(lacking)) if lacking else []
+    if hidden:
+        raise AccessDenied(
+            f"{flow.target.alias} does not let {back.name} see whether it has {first_of(hidden, _SHOWN)}. What "
+            "applications have written there is not copied back, and no group is moved.",
+            advice=how_to_grant(*(Right.topic("READ", topic) for topic in hidden[:_SHOWN])),
         )
 
 

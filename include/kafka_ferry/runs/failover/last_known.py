@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafka_ferry.clock import moment_text, now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.decisions import NOT_COPIED
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove, lost_since, together
 from kafka_ferry.ledger.queries.run_starts import last_run
@@ -17,6 +18,7 @@ from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.removals import first_of
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import RunFolder
+from kafka_ferry.runs.sync_groups.hidden_groups import hidden_groups, hidden_topics
 from kafka_ferry.runs.sync_groups.sync import translate_groups
 from kafka_ferry.state import folder_name
 
@@ -49,7 +51,7 @@ def add_lost_offsets(
     """The groups of a source that answers, with their offsets that it no longer has.
 
     Those of groups that it still has are ``held``: such a group continues where it is on the target, or begins
-    by ``auto.offset.reset``. The other groups are named.
+    by ``auto.offset.reset``. The other groups are named. What the source only does not show is a failure.
 
     Args:
         flow: the flow.
@@ -63,34 +65,47 @@ def add_lost_offsets(
         name = move.group.name
         if name in only if only else wanted.matches(name):
             gone[name] = together(gone.get(name), move)
+    hidden = hidden_topics(flow, gone.values())
+    denied = hidden_groups(flow, gone.keys() - now.keys())
+    failures = (*moves.failures, *map(str, (*hidden.values(), *denied.values())))
     lost = tuple(move for name, move in gone.items() if name in now)
     known = translate_known(flow, ledger, GroupMoves(0, lost)) if lost else GroupMoves(0)
     topics = {one.target.topic for _, one in known.partitions() if one.target}
     existing = ClusterControl(flow.target).topic_ids(topics) if topics else {}
     for move in known.groups:
         held = [
-            _hold(flow, one, move)
+            _hold(flow, one, move, hidden)
             for one in move.partitions
             if one.target and one.target.topic in existing
         ]
         name = move.group.name
         now[name] = together(now[name], replace(move, partitions=tuple(held)))
     notes = moves.notes
-    if not_moved := sorted(gone.keys() - now.keys()):
+    not_moved = sorted(
+        name
+        for name in gone.keys() - now.keys() - denied.keys()
+        if any(one.source.topic not in hidden for one in gone[name].partitions)
+    )
+    if not_moved:
         notes += (
             f"{flow.source.alias} has no offset in this flow's topics any more of groups that a run has seen with "
             f"some, and they are not moved: {first_of(not_moved, _SHOWN)}. With `--source-down --group NAME` one is "
             "moved as it was seen.",
         )
-    return replace(moves, groups=tuple(now[name] for name in sorted(now)), notes=notes)
+    groups = tuple(now[name] for name in sorted(now))
+    return replace(moves, groups=groups, notes=notes, failures=tuple(dict.fromkeys(failures)))
 
 
-def _hold(flow: Flow, one: PartitionMove, move: GroupMove) -> PartitionMove:
-    """An offset that the source no longer has."""
+def _hold(
+    flow: Flow, one: PartitionMove, move: GroupMove, hidden: Mapping[str, FerryError]
+) -> PartitionMove:
+    """An offset that the source no longer has, or of which it does not show the topic."""
     reason = (
         f"its offset is gone from {flow.source.alias} since {moment_text(move.at)}, with its topic or because it has "
         "expired. `--source-down` continues with it."
     )
+    if error := hidden.get(one.source.topic):
+        reason = error.message
     return replace(one, offset=None, kind=None, missing=0, action="held", reason=reason)
 
 

@@ -13,7 +13,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import AccessDenied, FerryError, GroupsFailed
 from kafka_ferry.groups.decisions import FROM_TARGET
-from kafka_ferry.groups.moves import GroupMove, GroupMoves
+from kafka_ferry.groups.moves import GroupMove, GroupMoves, lost_since
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import (
     Committed,
@@ -26,6 +26,7 @@ from kafka_ferry.model.groups import (
 from kafka_ferry.runs.state.file_digests import require_prepared
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
 from kafka_ferry.runs.sync_groups.delete_offsets import delete_stale_offsets, deletes_offsets
+from kafka_ferry.runs.sync_groups.hidden_groups import hidden_groups
 from kafka_ferry.runs.sync_groups.mm2_topics import emit
 from kafka_ferry.runs.sync_groups.offset_routes import Logs, OffsetRoutes
 from kafka_ferry.wire.any_broker import TooOld
@@ -52,6 +53,7 @@ def sync_groups(run: RunContext) -> GroupMoves:
     if write or flow.emit_checkpoints_enabled:
         planned = run.folder.plan().source_cluster_id
         moves = move_groups(flow, ledger, run=run.run_id, write=write, cluster_id=planned)
+        moves = _with_hidden(run, moves)
         if deletes_offsets(flow) and not moves.failures:
             moves = _delete_gone(run, moves)
     else:
@@ -68,6 +70,24 @@ def sync_groups(run: RunContext) -> GroupMoves:
     if moves.failures:
         raise GroupsFailed(moves.failures, transient=moves.transient)
     return moves
+
+
+def _with_hidden(run: RunContext, moves: GroupMoves) -> GroupMoves:
+    """``moves`` with what is wrong with groups that an earlier run has seen, and that the source does not show now.
+
+    Topics that it does not show are refused by the plan.
+    """
+    earlier = run.folder.groups_seen()
+    listed = {move.group.name for move in moves.groups}
+    lost = {move.group.name for move in lost_since(earlier, moves)} if earlier else set()
+    names = list(filter(run.flow.group_filter.matches, lost - listed))
+    # Of groups that no broker can list, the groups' own look has said so.
+    if not names or moves.failures:
+        return moves
+    sentences = tuple(map(str, hidden_groups(run.flow, names).values()))
+    if not run.flow.sync_group_offsets_enabled:
+        return replace(moves, notes=(*moves.notes, *sentences))
+    return replace(moves, failures=sentences, transient=not sentences)
 
 
 def _delete_gone(run: RunContext, moves: GroupMoves) -> GroupMoves:

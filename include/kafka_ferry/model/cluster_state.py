@@ -398,6 +398,8 @@ class OtherFlows:
         shared: by remote topic of topics that are gone, the other flows that copy to it; "?" where
             unknown.
         rivals: by remote topic, another flow that brings the same records to it.
+        doubtful: the source topics that may hold records of the remote topic, whose name they have: which flows copy
+            to the source is not shown.
     """
 
     origins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -406,6 +408,7 @@ class OtherFlows:
     mixed: frozenset[str] = frozenset()
     shared: Mapping[str, str] = field(default_factory=dict)
     rivals: Mapping[str, str] = field(default_factory=dict)
+    doubtful: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

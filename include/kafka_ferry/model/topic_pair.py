@@ -34,6 +34,7 @@ class Pair:
         source_cluster_id: the source's cluster id.
         untiered: whether the source's topic is tiered, and the target refuses tiered storage for the remote one.
         mixed: as of ``OtherFlows``.
+        doubtful: as of ``OtherFlows``.
         copied_to: the remote topic that the source topic was last copied to, by the ledger; "" where it never was.
         unlisted: the partitions that were copied from this very source topic, and that the source does not list.
     """
@@ -56,6 +57,7 @@ class Pair:
     source_cluster_id: str = ""
     untiered: bool = False
     mixed: bool = False
+    doubtful: bool = False
     copied_to: str = ""
     unlisted: tuple[int, ...] = ()
 
@@ -86,6 +88,7 @@ class Pair:
             source_cluster_id=state.source.cluster_id,
             untiered=remote_topic in state.target.untiered,
             mixed=topic in state.other_flows.mixed,
+            doubtful=topic in state.other_flows.doubtful,
             copied_to=state.ledger.copied.get(topic, ""),
         )
         positions, leftover = {}, False

@@ -397,6 +397,11 @@ def test_where_positions_may_not_be_seen_the_ledger_says_what_came_from_the_targ
     monkeypatch.setattr(upstream_flows, "read_positions", deny)
     reasons = {skip.topic: skip.reason for skip in plan_now(back).remarks.skipped}
     assert "itself are copied to it" in reasons[orders]
+    # Where it may not be read either, nothing says that there are none.
+    monkeypatch.setattr(upstream_flows, "_in_ledger_alone", lambda *_: None)
+    assert [refused.topic for refused in plan_now(back).remarks.refused] == [orders]
+    monkeypatch.setattr(upstream_flows, "ledger_topic", lambda alias: f"there-is-no-{alias}")
+    assert not plan_now(back).remarks.refused
 
 
 def test_a_position_after_many_returned_records_has_their_leader_epoch(pair: Pair) -> None:

@@ -12,8 +12,10 @@ from typing import Final, Generic, TypeVar
 
 from kafka_ferry.config import Flow
 from kafka_ferry.model.cluster_state import LogBounds, LogMismatch
+from kafka_ferry.model.positions import SEE_POSITIONS
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.remarks import Note, Refusal
+from kafka_ferry.model.rights import how_to_grant
 from kafka_ferry.model.topic_pair import Pair
 
 
@@ -170,6 +172,12 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
         option="on.target.topic.lost",
         go_on="recopy",
         outcome="All that the source still has is copied again, to {it.remote_topic}.",
+    ),
+    Situation(
+        holds=lambda it: it.source is not None and it.doubtful,
+        reason="{flow.source.alias} does not show what {flow.target.alias}->{flow.source.alias} has copied there: "
+        "records of {it.remote_topic} itself may be among those of the topic, and would be there twice.",
+        advice=how_to_grant(SEE_POSITIONS) + " Or leave the topic out with topics.exclude.",
     ),
     Situation(
         holds=lambda it: it.source is not None and bool(it.rival),

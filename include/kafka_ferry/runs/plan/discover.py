@@ -116,7 +116,10 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     )
     state = replace(
         state,
-        other_flows=OtherFlows({**origins, **upstream.origins}),
+        other_flows=OtherFlows(
+            {**origins, **upstream.origins},
+            doubtful=_doubtful_topics(flow, upstream, state, remote_names),
+        ),
         access=discover_access(flow, source_id),
         unknown=tuple(dict.fromkeys(unknown)),
     )
@@ -211,6 +214,15 @@ def _with_starts_and_sizes(
         starts=starts,
         unknown=(*state.unknown, *unknown),
     )
+
+
+def _doubtful_topics(
+    flow: Flow, upstream: Upstream, state: ClusterState, remote_names: Mapping[str, str]
+) -> frozenset[str]:
+    """``OtherFlows.doubtful``; to a topic with other records than its own, only a flow that adopts these copies."""
+    if not upstream.is_hidden or flow.on_foreign_records != "adopt" or leaves_out(flow):
+        return frozenset()
+    return frozenset(name for name in state.target.topics if remote_names.get(name) == name)
 
 
 def _add_returned(

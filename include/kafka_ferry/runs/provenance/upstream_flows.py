@@ -28,11 +28,13 @@ class Upstream:
         origins: by topic, the ids of the clusters that its records came through (``plan.topics.provenance``).
         unknown: what could not be found out, a sentence each.
         by_flow: like ``origins``, for each flow into the source.
+        is_hidden: whether a flow may have copied anything of which neither positions nor ledger are shown.
     """
 
     origins: Mapping[str, tuple[str, ...]]
     unknown: tuple[str, ...] = ()
     by_flow: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    is_hidden: bool = False
 
 
 def find_upstream(
@@ -61,7 +63,8 @@ def find_upstream(
         unknown.append(f"{error} Which flows have copied to {flow.source.alias} is known in part.")
     groups = {position_group(back), *filter(is_position_group, names_of_groups)}
     positions: dict[str, Mapping[TopicPartition, Position]] = {}
-    denied = []
+    denied: list[str] = []
+    by_ledger: set[str] = set()
     for name in sorted(map(flow_of, groups)):
         try:
             committed = read_positions(flow.source, name)
@@ -69,6 +72,8 @@ def find_upstream(
             recovered = _in_ledger_alone(flow, name, names, topics)
             if recovered is None:
                 denied.append(name)
+            else:
+                by_ledger.add(name)
             positions[name] = recovered or {}
         else:
             positions[name], doubt = _confirm(flow, name, committed, topics)
@@ -80,13 +85,15 @@ def find_upstream(
             f"{flow.source.alias} does not let the positions of {', '.join(denied)} be read: "
             f"{only_names} {how_to_grant(SEE_POSITIONS)}"
         )
-    elif not positions.get(back) and _has_copied(flow, back, names):
+    elif not positions[back] and back not in by_ledger and _has_copied(flow, back, names):
         unknown.append(
             f"{flow.source.alias} has no positions of {back}, which were never committed or have expired: "
             f"{only_names} Run that flow, or leave out with topics.exclude what it has copied."
         )
     by_flow = {name: origins_of(topics, of_flow.items()) for name, of_flow in positions.items()}
-    return Upstream(origins_of(topics, known), tuple(unknown), by_flow)
+    ledgers = {ledger_topic(name.partition("->")[0]) for name in denied}
+    is_hidden = bool(ledgers) and bool(ledgers - source.unknown(ledgers))
+    return Upstream(origins_of(topics, known), tuple(unknown), by_flow, is_hidden)
 
 
 def _in_ledger_alone(

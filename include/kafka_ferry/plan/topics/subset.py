@@ -69,17 +69,17 @@ def narrow(flow: Flow, selection: Selection, options: RunOptions) -> tuple[Selec
         f"This run is only for {requested}: {len(names):,} of the flow's topics. The other {remaining:,}, "
         "deleted topics, client quotas and SCRAM users wait for a run of all topics."
     )
-    if vain := unmatched_names(options, known):
+    if vain := unmatched_names(options.topics, known):
         text += f" None of them matches {', '.join(vain[:_NAMES_SHOWN])}."
         text = f"{text} {did_you_mean_each(vain, known)}".rstrip()
     return Selection(names, skipped, refused), Note("", text)
 
 
-def unmatched_names(options: RunOptions, known: Collection[str]) -> list[str]:
-    """The names among ``options.topics`` that match none of the topics that are known; a misspelt one is among them."""
+def unmatched_names(patterns: Iterable[str], known: Collection[str]) -> list[str]:
+    """The names among ``patterns`` that match none of the topics that are known; a misspelt one is among them."""
     return [
         name
-        for name in options.topics
+        for name in patterns
         if _LITERAL.fullmatch(name)
         and name not in known
         and not any(map(compile_patterns([name]).fullmatch, known))

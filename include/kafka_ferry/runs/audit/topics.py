@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 
 from kafka_ferry.audit.result import SkippedTopic
 from kafka_ferry.config import Flow
-from kafka_ferry.config.types.name_filter import compile_patterns
 from kafka_ferry.config.types.problems import did_you_mean_each
-from kafka_ferry.config.types.values import is_topic_name
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import InputError
 from kafka_ferry.model import RunOptions, Topic
@@ -17,6 +15,7 @@ from kafka_ferry.model.remarks import Skipped
 from kafka_ferry.model.rights import Right, how_to_grant
 from kafka_ferry.plan import policy_of, select, select_topics
 from kafka_ferry.plan.topics.missing import named_topics
+from kafka_ferry.plan.topics.subset import unmatched_names
 from kafka_ferry.plan.topics.topic_filter import Selection
 from kafka_ferry.runs.audit.request import AuditRequest
 from kafka_ferry.runs.provenance.heartbeats import heartbeat_topics
@@ -117,8 +116,7 @@ def _lacking(
         names: the topics that the source lists.
     """
     wanted, policy = RunOptions(topics=tuple(patterns)).topic_filter, policy_of(flow)
-    named = {*filter(is_topic_name, patterns)} if patterns else {*named_topics(flow)}
-    named = {name for name in named if not any(map(compile_patterns([name]).fullmatch, names))}
+    named = set(unmatched_names(patterns or named_topics(flow), names))
     upstream = map(policy.upstream_topic, target.topic_names())
     copied, _ = select_topics(flow, {*filter(None, upstream)}.difference(names))
     lacking = named.union(name for name in copied if not wanted or wanted.matches(name))

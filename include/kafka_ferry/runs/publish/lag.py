@@ -205,7 +205,7 @@ def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:
     topics, refused, selection = selection_now(flow, names, copied)
     lacking = dict(_absences(flow, source, frozenset(names), copied, selection))
     astray = dict(_astray(flow, copied, selection))
-    vain = unmatched_names(options, [*selection.names, *copied])
+    vain = unmatched_names(options.topics, [*selection.names, *copied])
     if options.topics:
         selection, _ = narrow(flow, selection, options)
     mirrored = [topic for name, topic in topics.items() if name in selection.names]

@@ -15,6 +15,7 @@ from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.model import Plan
 from kafka_ferry.model.waits import Waits
 from kafka_ferry.runs import Run
+from kafka_ferry.spark.session import SparkOnDemand
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
@@ -30,6 +31,7 @@ from tests.support.records.builders import (
     recreate_topic,
 )
 from tests.support.records.histories import named, told, values
+from tests.support.runs.command_line import ferry
 from tests.support.runs.flows import (
     assert_same,
     content,
@@ -281,7 +283,7 @@ def test_a_remote_topic_with_foreign_records_is_left_alone_or_gone_on_with(
 
 
 def test_a_remote_topic_that_cannot_be_created_is_named_and_the_others_are_copied(
-    pair: Pair,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MirrorMaker 2 situation 15: a warning at each refresh, while the task waits for the topic."""
     topic, other = (pair.topic(it, named("first", 10)) for it in ("impossible", "other"))
@@ -296,6 +298,11 @@ def test_a_remote_topic_that_cannot_be_created_is_named_and_the_others_are_copie
     assert remote(flow, topic) in refusal.reason
     assert failures(copy_planned(flow, plan)) == []
     pair.assert_same(flow, other)
+    # Who verifies the others hears of it too.
+    monkeypatch.setattr(SparkOnDemand, "__call__", lambda _: None)
+    shown = ferry("verify", "--config", flow.file, "--run-id", "run-1")
+    assert (shown.returncode, "verified: 10 records" in shown.stdout) == (0, True), shown.stderr
+    assert f"REFUSED {topic}: " in shown.stdout
 
 
 def test_with_more_replicas_than_brokers_the_plan_step_says_so(pair: Pair) -> None:

@@ -19,6 +19,8 @@ from kafka_ferry.cli.terminal import out
 from kafka_ferry.config import Flow
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kafka_ferry.verify import Verdict
 
 AllOption = Annotated[
@@ -44,6 +46,7 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Read the target back and judge a run, and all that no run has verified before."""
+    from kafka_ferry.report.plan_text import refused_lines
     from kafka_ferry.runs import Run
     from kafka_ferry.spark.session import terminal_spark
 
@@ -53,15 +56,19 @@ def verify(
         with terminal_spark(f"ferry verify {flow.name}") as spark:
             run = Run.reopen(flow, run_id) if run_id else Run.latest(flow, whole=everything)
             verdict = run.verify(spark, everything=everything, afresh=True)
+        # Who hears that all is verified hears what that does not speak of.
+        refused = [*refused_lines(run.stored_plan().remarks.refused)]
         if not as_json:
-            _show(flow, run.run_id, verdict, is_named=len(flows) > 1)
+            _show(flow, run.run_id, verdict, refused, is_named=len(flows) > 1)
         document: dict[str, Any] = json.loads(verdict.to_json())
-        return {"flow": flow.name, "run": run.run_id} | document
+        return {"flow": flow.name, "run": run.run_id, "refused": refused} | document
 
     answer_each(flows, answer, as_json=as_json)
 
 
-def _show(flow: Flow, run_id: str, verdict: Verdict, *, is_named: bool) -> None:
+def _show(
+    flow: Flow, run_id: str, verdict: Verdict, refused: Iterable[str], *, is_named: bool
+) -> None:
     where = f"{flow.name}: " if is_named else ""
     if verdict.ranges:
         out.print(f"{where}verified: {verdict.found} ({run_id})")
@@ -70,3 +77,5 @@ def _show(flow: Flow, run_id: str, verdict: Verdict, *, is_named: bool) -> None:
         out.print(f"{where}{nothing} ({run_id}). --all reads all of it again.")
     for warning in verdict.warnings:
         out.print(f"WARNING {warning}", style="yellow")
+    for line in refused:
+        out.print(line, style="yellow")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -15,6 +15,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
+from kafka_ferry.printable import excerpt
 from kafka_ferry.wire.connections.brokers import BrokerConnections
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.connections.questions import Question, ask_together
@@ -106,9 +107,12 @@ class WireCluster(BrokerConnections):
         self._coordinators.clear()
 
     def require_answers(
-        self, partitions: Iterable[TopicPartition], answered: Container[TopicPartition]
+        self, partitions: Collection[TopicPartition], answered: Collection[TopicPartition]
     ) -> None:
-        """Check that a broker has answered for every partition: a missing answer is neither yes nor no.
+        """Check that a broker has answered for every partition, and for no other one.
+
+        A missing answer is neither yes nor no. And whoever acts on one that nobody has asked for does it where another
+        broker leads, which has said nothing.
 
         Raises:
             ClusterUnreachable: if it has not.
@@ -116,6 +120,10 @@ class WireCluster(BrokerConnections):
         for partition in partitions:
             if partition not in answered:
                 raise ClusterUnreachable(f"{self.alias} did not answer for {partition}.")
+        asked = set(partitions)
+        for partition in answered:
+            if partition not in asked:
+                raise unasked(self.alias, partition)
 
     def coordinator(self, key: str, kind: int) -> Connection:
         """The connection to the coordinator of a group (``GROUP``) or transactional id (``TRANSACTION``).
@@ -247,6 +255,11 @@ class WireCluster(BrokerConnections):
             answers = [answer, *others]
         self._learn_from(*answers)
         return answers[0], _newest_leaders(answers)
+
+
+def unasked(alias: str, partition: TopicPartition) -> ClusterUnreachable:
+    """The error for an answer about a partition that the request did not name."""
+    return ClusterUnreachable(f"{alias} answered for {excerpt(str(partition))}, unasked.")
 
 
 def _newest_leaders(answers: Iterable[Any]) -> dict[TopicPartition, PartitionLeader]:

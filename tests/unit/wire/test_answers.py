@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ from kafka_ferry.wire.partitions.partition_log import PartitionLog
 from kafka_ferry.wire.partitions.scan import committed_batches
 from kafka_ferry.wire.produce import produce
 from kafka_ferry.wire.transactions.committed_offsets import committed_offsets
+from kafka_ferry.wire.transactions.endings import learn_ending, open_parts_questions
 from kafka_ferry.wire.transactions.markers import Markers, new_producer_id, write_markers
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from tests.support.records.batches import a_batch, a_marker, an_empty_batch, with_header
@@ -42,9 +44,11 @@ ASKED = TopicPartition("orders", 1)
 OTHER = TopicPartition("orders", 2)
 TOPIC_ID = "TTb4ol0PSw6aU4xLHLsKEQ"
 
-SPOKEN = [*KINDS[1:14], *KINDS[-2:]]
+SPOKEN = [*KINDS[1:14], *KINDS[-4:]]
 METADATA, FETCH_12, FETCH_13, PRODUCE, COORDINATOR, INIT, ADD = SPOKEN[:7]
-ADD_GROUP, COMMIT, OFFSETS, END, LISTED, EPOCHS, DELETED, MARKERS = SPOKEN[7:]
+ADD_GROUP, COMMIT, OFFSETS, END, LISTED, EPOCHS = SPOKEN[7:13]
+TRANSACTIONS, PRODUCERS, DELETED, MARKERS = SPOKEN[13:]
+OF_PARTITIONS = [PRODUCE, ADD, COMMIT, OFFSETS, LISTED, EPOCHS, PRODUCERS, DELETED, MARKERS]
 BATCH = bytes(100)
 SOME_MARKERS = Markers(2, producer_id=7, epoch=0, coordinator_epoch=3)
 Call = Callable[[WireCluster, TransactionalProducer], object]
@@ -136,6 +140,32 @@ def _halve(message: Any) -> None:
             setattr(message, field.name, value[:1])
         for entry in getattr(message, field.name) if field.is_struct_array() and value else ():
             _halve(entry)
+
+
+def with_another(kind: Kind) -> bytes:
+    """``halved``, and the same of a topic that was not asked for."""
+    message = halved(kind)
+    _say_of(message, "payments")
+    body: bytes = message.encode(version=kind.version)
+    return body
+
+
+def _say_of(message: Any, topic: str) -> None:
+    for field in message.fields.values():
+        entries = getattr(message, field.name) if field.is_struct_array() else ()
+        for entry in [*entries]:
+            names = {it.name for it in entry.fields.values()} & {"name", "topic"}
+            for name in names:
+                entries.append(copy(entry))
+                setattr(entries[-1], name, topic)
+            if not names:
+                _say_of(entry, topic)
+
+
+def open_parts(cluster: WireCluster, partition: TopicPartition) -> object:
+    """Where a transaction is open, by the brokers that lead a partition."""
+    questions, _ = open_parts_questions(cluster, cluster.leaders([partition]), 1)
+    return [question.ask() for question in questions.values()]
 
 
 def with_records(records: bytes) -> bytes:
@@ -348,6 +378,36 @@ def test_control_records_without_the_right_are_refused_with_advice(broker: Scrip
 def test_a_partition_that_was_not_asked_for_is_refused(broker: ScriptedBroker) -> None:
     with pytest.raises(ClusterUnreachable, match="answered for orders-1, unasked"):
         calling(broker, lambda cluster, _: fetch_all(cluster, OTHER), {})
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda cluster, _: log_start(cluster, 1, ASKED),
+        lambda cluster, _: epoch_ends(cluster, {ASKED: 1}),
+        lambda cluster, _: committed_offsets(cluster, "g", [ASKED]),
+        lambda _, producer: producer.add_partitions([ASKED]),
+        lambda _, producer: commit(producer, ASKED),
+        lambda cluster, _: delete_records(cluster, {ASKED: 1}, {ASKED: 5}),
+        lambda cluster, _: write_markers(cluster, 1, {ASKED: SOME_MARKERS}),
+        lambda cluster, _: produce(cluster, 1, ASKED, BATCH),
+        lambda cluster, _: open_parts(cluster, ASKED),
+    ],
+)
+def test_a_broker_has_no_say_about_a_partition_that_it_was_not_asked_for(
+    broker: ScriptedBroker, call: Call
+) -> None:
+    """A transaction of ours that is said to be open there would be ended there, where another broker leads."""
+    with pytest.raises(ClusterUnreachable, match="answered for payments-1, unasked"):
+        calling(broker, call, {kind: with_another(kind) for kind in OF_PARTITIONS})
+
+
+def test_a_transaction_of_another_producer_is_none_of_the_one_that_was_asked_for(
+    broker: ScriptedBroker,
+) -> None:
+    """A mend that goes on is committed in its producer's name."""
+    with pytest.raises(ClusterUnreachable, match="did not answer for t"):
+        calling(broker, lambda cluster, _: learn_ending(cluster, "t"), {})
 
 
 def test_a_partition_is_answered_for_once(broker: ScriptedBroker) -> None:

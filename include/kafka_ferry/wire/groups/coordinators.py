@@ -74,7 +74,10 @@ def ask_coordinators(
     answers: dict[str, _T | FerryError] = {**errors}
     for node, some in by_node.items():
         try:
-            answers.update(ask(_connections(cluster, node, min(most_connections, len(some))), some))
+            connections = _connections(cluster, node, min(most_connections, len(some)))
+            own = {*some}
+            # Of a group that it was not asked for, another coordinator knows more.
+            answers.update((group, it) for group, it in ask(connections, some) if group in own)
         except FerryError as error:
             answers |= {group: error for group in some if group not in answers}
     silent = {
@@ -145,7 +148,10 @@ def _coordinators(
     by_node: dict[int, list[str]] = defaultdict(list)
     errors: dict[str, FerryError] = {}
     connection = cluster.any_connection()
+    wanted = {*groups}
     for group, entry in _find(connection, list(groups)):
+        if group not in wanted:
+            continue
         if entry.error_code:
             doing = f"Finding the coordinator of the group {group} on {cluster.alias}"
             errors[group] = group_fault(entry.error_code, doing, Right.group("DESCRIBE", group))

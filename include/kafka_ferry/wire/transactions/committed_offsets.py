@@ -130,7 +130,7 @@ def group_offsets_question(
                     entry.metadata or "",
                 )
         # For a partition without an offset the answer has -1.
-        cluster.require_answers(partitions or (), answered)
+        cluster.require_answers(answered if partitions is None else partitions, answered)
         return GroupOffsets(node, offsets, errors)
 
     request = OffsetFetchRequest(group_id=group, topics=topics, require_stable=stable)

@@ -249,6 +249,9 @@ def _state_question(cluster: WireCluster, transactional_id: str) -> Question[Any
 
     def read(answer: Any) -> Any:
         for state in answer.transaction_states:
+            # What is to be committed for its producer must not be the transaction of another one.
+            if state.transactional_id != transactional_id:
+                continue
             if state.error_code == _TRANSACTIONAL_ID_NOT_FOUND:
                 return None
             if state.error_code:
@@ -256,7 +259,7 @@ def _state_question(cluster: WireCluster, transactional_id: str) -> Question[Any
                 needed = Right.transactional_id("WRITE", transactional_id)
                 raise fault(state.error_code, doing, needed)
             return state
-        return None
+        raise ClusterUnreachable(f"{cluster.alias} did not answer for {transactional_id}.")
 
     return Question(coordinator, request, read) if coordinator.offers(request) else None
 

@@ -126,6 +126,35 @@ def test_a_group_that_is_not_spoken_of_has_no_answer(
     assert "did not answer for the group orders" in answers[GROUP].message
 
 
+@pytest.mark.parametrize(("kind", "call"), [*READING, *CHANGING], ids=named)
+def test_a_broker_that_finds_other_groups_has_them_neither_read_nor_changed(
+    broker: ScriptedBroker, kind: Kind, call: Call
+) -> None:
+    here = {"node_id": 1, "host": HOST, "port": broker.port}
+    entry = COORDINATOR.response[None].Coordinator
+    found = [sample(entry, 4, key=key, **here) for key in (GROUP, "payments")]
+    said = sample(COORDINATOR.response[None], 4, coordinators=found).encode(version=4)
+    assert calling(broker, call, {COORDINATOR: said}) == calling(broker, call, {})
+
+
+def test_a_coordinator_has_no_say_about_the_groups_of_another_one(broker: ScriptedBroker) -> None:
+    groups = [GROUP, "payments"]
+    entry = COORDINATOR.response[None].Coordinator
+    found = [
+        sample(entry, 4, key=key, node_id=node, host=HOST, port=broker.port)
+        for node, key in enumerate(groups, 1)
+    ]
+    said = sample(COORDINATOR.response[None], 4, coordinators=found).encode(version=4)
+
+    def all_of_them(_: object, asked: list[str]) -> list[tuple[str, bool]]:
+        return [(group, group in asked) for group in groups]
+
+    answers = calling(
+        broker, lambda it: ask_coordinators(it, groups, all_of_them), {COORDINATOR: said}
+    )
+    assert answers == dict.fromkeys(groups, True)
+
+
 @pytest.mark.parametrize(("kind", "call"), CHANGING, ids=named)
 def test_a_partition_that_is_not_spoken_of_is_not_done(
     broker: ScriptedBroker, kind: Kind, call: Call

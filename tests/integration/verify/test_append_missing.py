@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from threading import Timer
+from typing import Any
 
 import pytest
 from kafka.record.default_records import DefaultRecordBatchBuilder
@@ -21,6 +23,7 @@ from kafka_ferry.retry import retry_for
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.repair import append_missing
 from kafka_ferry.runs.repair.append_missing import AppendMissing
+from kafka_ferry.runs.repair.held_records import HeldRecords, read_held
 from kafka_ferry.runs.where import where
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
@@ -37,7 +40,7 @@ from tests.support.records.builders import (
 from tests.support.records.histories import named, told, values
 from tests.support.runs.command_line import ferry
 from tests.support.runs.flows import copy_more, copy_now, failures, ledger_of, make_flow, remote
-from tests.support.runs.pair import Unique
+from tests.support.runs.pair import Pair, Unique
 from tests.support.runs.proof import NO_SPARK
 
 pytestmark = pytest.mark.usefixtures("without_spark")
@@ -293,3 +296,31 @@ def test_what_the_source_no_longer_has_stays_missing_and_what_was_changed_is_ref
     recreate_topic(primary, other)
     refused = AppendMissing(flow).proposal(TopicPartition(other, 0), 20)
     assert "created again since" in refused.refusal
+
+
+def test_records_that_the_target_gives_after_all_are_not_appended(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One answer of a broker that left out what it had would be enough for all of them to be there twice."""
+    topic = pair.topic("unsteady")
+    flow = pair.flow([topic])
+    copy_more(pair.primary, flow, "run-1", topic)
+    this = AppendMissing(flow)
+
+    def read_nothing(*given: Any) -> HeldRecords:
+        return replace(read_held(*given), there={})
+
+    with monkeypatch.context() as lying:
+        lying.setattr(append_missing, "read_held", read_nothing)
+        proposal = this.proposal(TopicPartition(topic, 0), 5)
+    assert (proposal.refusal, proposal.records) == ("", 20)
+    with pytest.raises(FerryError, match=r"lacked 20 records of it .*, and lacks 0 now"):
+        this.append(proposal, "the disk")
+    assert values(pair.backup, remote(flow, topic)) == told("run-1", 20)
+
+    # It goes on until they are written.
+    looks = iter([[(0, 20)], []])
+    monkeypatch.setattr(append_missing, "read_lacking", lambda *_: next(looks))
+    with pytest.raises(FerryError, match="consumers get them twice, since 20 records"):
+        this.append(proposal, "the disk")
+    assert not accepted_ranges(ledger_of(flow)), "it is not said to be left as it is"

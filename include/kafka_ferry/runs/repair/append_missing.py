@@ -3,7 +3,8 @@
 Promises:
 (a) nothing twice: a source offset is copied only if the target has no record of it at any offset that the ledger
     names (``missing``). What is written is a backfill for the rest of the protocol: its writer has fenced the
-    flow's earlier one before it reads what the ledger has since the proposal was made;
+    flow's earlier one before it reads what the ledger has since the proposal was made. The target's log is read twice
+    before that, and once more after it: a broker that gives less than it has may be back by then;
 (b) what the ledger says stays true: the appended range has a ledger record of its own, in the transaction of its
     records, and accounts for each of its source offsets; the damaged range is then recorded as left as it is, with
     what the target has of it. A repair that was killed in between appends nothing again: the next one finds the
@@ -41,7 +42,7 @@ from kafka_ferry.runs.provenance.diverged_logs import all_diverged
 from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.repair.accept import accept_ranges, range_at
 from kafka_ferry.runs.repair.consequences import CommittedOffsets, committed_offsets, consequences
-from kafka_ferry.runs.repair.held_records import HeldRecords, read_held
+from kafka_ferry.runs.repair.held_records import HeldRecords, read_held, read_lacking
 from kafka_ferry.runs.repair.missing_offsets import spans_of, without
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.verify.again import read_ranges
@@ -54,6 +55,9 @@ from kafka_ferry.wire.partitions.partition_log import partition_log
 _ONLY_RECORD: Final = (
     "An earlier repair has appended all of them, and was interrupted: only the ledger's record that the old range is "
     "left as it is remains to be written."
+)
+_UNSTEADY: Final = (
+    "Find out which broker gives less than it has: its log, its disks, its remote storage."
 )
 _NOTHING_LEFT: Final = "An earlier repair has appended all of them: nothing is left to do."
 
@@ -69,6 +73,7 @@ class AppendProposal:
         consequences: what it means, a sentence each in the order in which it happens; none where it cannot be.
         range: what is copied; None where nothing is.
         records: how many records are appended.
+        lacking: how many of the range's records are not at their own places on the target, and have not expired.
         unavailable: how many are missing and no longer on the source.
         is_done: whether an earlier repair has done all of it.
     """
@@ -79,6 +84,7 @@ class AppendProposal:
     consequences: tuple[str, ...] = ()
     range: Range | None = None
     records: int = 0
+    lacking: int = 0
     unavailable: int = 0
     is_done: bool = False
 
@@ -150,7 +156,7 @@ class AppendMissing:
         """
         if proposal.refusal:
             raise FerryError(f"{proposal.name} cannot be appended: {proposal.refusal}")
-        entries = self._copy(proposal.name, proposal.range) if proposal.range else []
+        entries = self._copy(proposal, proposal.range) if proposal.range else []
         segments = [segment for entry in entries for segment in entry.copied.segments]
         done = Appended(
             name=proposal.name,
@@ -177,8 +183,15 @@ class AppendMissing:
             )
         return ordinary[-1]
 
-    def _copy(self, name: str, range_: Range) -> list[LedgerRange]:
+    def _copy(self, proposal: AppendProposal, range_: Range) -> list[LedgerRange]:
         """Copy a range, and return what the ledger then has of it, read back."""
+        name, target = proposal.name, proposal.entry.target
+        if (lacking := self._lacking(proposal.entry)) != proposal.lacking:
+            raise FerryError(
+                f"Nothing of {name} was appended: {target} lacked {count(proposal.lacking, 'record')} of it when it "
+                f"was read for the proposal, and lacks {lacking} now.",
+                advice=_UNSTEADY,
+            )
         (outcome,) = copy_for_flow(self._flow, self._run.run_id, [range_])
         if outcome.failure:
             raise FerryError(
@@ -194,7 +207,17 @@ class AppendMissing:
             and (entry.copied.topic, entry.copied.partition) == (range_.topic, range_.partition)
         ]
         self._prove(entries)
+        if self._lacking(proposal.entry) < lacking:
+            raise FerryError(
+                f"{target} gives records of {name} by now that it did not give before: consumers get them twice, since "
+                f"{count(proposal.records, 'record')} of it were appended.",
+                advice=f"{_UNSTEADY} Only a new copy has each record once: see `ferry repair --topic {target.topic}`.",
+            )
         return entries
+
+    def _lacking(self, entry: LedgerRange) -> int:
+        """How many of a range's records are not at their own places, by another look at the target."""
+        return sum(end - start for start, end in read_lacking(self._flow, entry))
 
     def _prove(self, entries: Sequence[LedgerRange]) -> None:
         for row in self._read_back([entry for entry in entries if entry.copied.records]):
@@ -324,6 +347,7 @@ class AppendMissing:
             proposal,
             range=self._range(entry, held),
             records=len(held.wanted),
+            lacking=held.lacking,
             unavailable=held.unavailable,
             consequences=consequences(self._flow, proposal.name, held, self._offsets),
         )

@@ -77,8 +77,14 @@ class HeldRecords:
     @property
     def is_appended(self) -> bool:
         """Whether the target has all of its records, and some only where another range of the ledger says."""
-        own = (target >= self.log_start and target not in self.there for _, target in self._pairs())
-        return not self.missing and any(own)
+        return not self.missing and self.lacking > 0
+
+    @property
+    def lacking(self) -> int:
+        """How many of its records are not at their own places, and have not expired."""
+        return sum(
+            target >= self.log_start and target not in self.there for _, target in self._pairs()
+        )
 
     @property
     def places(self) -> Span:

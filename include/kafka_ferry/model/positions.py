@@ -11,6 +11,7 @@ from kafka_ferry.as_json import reader_of
 from kafka_ferry.model.rights import Right
 
 _GROUPS: Final = "ferry."
+_MOST_DIGITS: Final = 9
 
 SEE_POSITIONS: Final = Right("GROUP", _GROUPS, "DESCRIBE", prefixed=True)
 """The right to see the positions of all flows into a cluster."""
@@ -116,10 +117,14 @@ def transactional_id(flow: str, number: int, *, preserved: bool = False) -> str:
     return f"ferry.{flow}.{'preserved.' if preserved else ''}{number}"
 
 
-def is_writers_id(flow: str, name: str) -> bool:
-    """Whether a transactional id is that of a writer of the flow, however many it has, with translated offsets."""
+def is_writers_id(flow: str, name: str, *, preserved: bool = False) -> bool:
+    """Whether a transactional id is that of a writer of the flow, however many it has, of that kind.
+
+    Any client may choose its own: Python raises ``ValueError`` for a number of more than 4,300 digits.
+    """
     number = name.rpartition(".")[2]
-    return number.isdecimal() and name == transactional_id(flow, int(number))
+    is_number = number.isdecimal() and len(number) <= _MOST_DIGITS
+    return is_number and name == transactional_id(flow, int(number), preserved=preserved)
 
 
 def is_position_group(group: str) -> bool:

@@ -11,6 +11,7 @@ from kafka_ferry.model.positions import (
     ProducerState,
     flow_of,
     is_position_group,
+    is_writers_id,
     position_group,
     position_of,
 )
@@ -35,6 +36,24 @@ def test_a_flows_positions_are_in_a_group_of_its_name() -> None:
 )
 def test_groups_with_positions_are_known_by_their_names(group: str, is_ours: bool) -> None:
     assert is_position_group(group) == is_ours
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("ferry.a->b.12", [False]),
+        ("ferry.a->b.preserved.12", [True]),
+        ("ferry.a->b.c.12", []),
+        ("ferry.a->b.012", []),
+        ("ferry.a->b.", []),
+        ("ferry.a->b.\u0663", []),
+        (f"ferry.a->b.{'9' * 5_000}", []),
+    ],
+)
+def test_a_writers_transactional_ids_are_its_flows_alone(name: str, kinds: list[bool]) -> None:
+    """That of another flow with a longer alias, or of any client, is none."""
+    found = [kind for kind in (False, True) if is_writers_id("a->b", name, preserved=kind)]
+    assert found == kinds
 
 
 @given(

@@ -26,6 +26,7 @@ from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.positions import (
     Position,
     PositionMetadata,
+    is_writers_id,
     position_group,
     transactional_id,
 )
@@ -123,7 +124,7 @@ def end_hidden_transactions(flow: Flow) -> bool:
             for it in states
             if it.current_txn_start_offset >= 0
             for name in transactional_ids(cluster, it.producer_id)
-            if name.startswith(f"ferry.{flow.name}.")
+            if any(is_writers_id(flow.name, name, preserved=kind) for kind in (False, True))
         }
         ended = False
         for name, start in sorted(starts.items()):

@@ -30,6 +30,7 @@ from typing import Final
 
 from kafka_ferry.copy.target.preserved.partition_queue import PreservedQueue
 from kafka_ferry.copy.target.writer import StartOver
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
@@ -47,6 +48,7 @@ from kafka_ferry.wire.transactions.producer import TransactionalProducer
 _COORDINATOR_EPOCH_SINCE_S: Final = 1_577_836_800
 # The epochs of a transactional id's producer: it gets another id before it comes to the last one.
 _PRODUCER_EPOCHS: Final = 2**15
+_LAST_EPOCH: Final = 2**31 - 1
 # For so long a writer relies on still being the current one ...
 _SURE_S: Final = 0.5
 # ... and so long after a take-over the older one has noticed.
@@ -213,8 +215,17 @@ def later_epoch(last: int, producer_epoch: int) -> int:
     Args:
         last: the highest coordinator epoch that the partition's leader has seen, -1 for none.
         producer_epoch: the epoch of the writer's producer.
+
+    Raises:
+        FerryError: there is none that fits into 31 bits: no writer can be kept out any more.
     """
-    return last + 1 + (producer_epoch - last - 1) % _PRODUCER_EPOCHS
+    epoch = last + 1 + (producer_epoch - last - 1) % _PRODUCER_EPOCHS
+    if epoch > _LAST_EPOCH:
+        raise FerryError(
+            f"A broker says that control records have the coordinator epoch {last}: hardly any is left after it.",
+            advice="Set fill: transactions.",
+        )
+    return epoch
 
 
 class AutoFiller(Filler):

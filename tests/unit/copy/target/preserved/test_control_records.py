@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.copy.target.preserved.control_records import later_epoch
+from kafka_ferry.errors import FerryError
 
 
 @given(
@@ -32,6 +34,12 @@ def test_each_take_over_has_a_higher_one_whatever_earlier_writers_have_chosen_or
 @given(last=st.integers(-1, 2**31 - 2**17), own=st.integers(0, 32_766))
 def test_it_is_higher_than_any_that_was_written_by_whatever_rule(last: int, own: int) -> None:
     assert later_epoch(last, own) > last
+
+
+@pytest.mark.parametrize("last", [2**31 - 1, 65_535 * 2**15 + 9])
+def test_where_there_is_none_that_is_higher_that_is_said(last: int) -> None:
+    with pytest.raises(FerryError, match="hardly any is left"):
+        later_epoch(last, 8)
 
 
 def test_it_grows_by_what_the_producers_epoch_grows() -> None:

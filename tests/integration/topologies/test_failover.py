@@ -26,7 +26,8 @@ from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.runs import Repair, Run
 from kafka_ferry.runs.failover.failback import failback, require_visible_topics
 from kafka_ferry.runs.failover.failover import failover
-from kafka_ferry.runs.publish.lag import readable_lag
+from kafka_ferry.runs.publish.lag import last_complete, readable_lag
+from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.sync_groups.translate import Translator
 from kafka_ferry.state import StateFolder
 from kafka_sandbox.broker import Broker
@@ -648,10 +649,25 @@ def test_what_a_cluster_does_not_show_is_not_taken_for_gone(
     of_topic, of_group = sorted(found.failures, key=lambda it: hidden in it)
     assert f"What groups have committed in {unseen} is unknown" in of_topic
     assert f"the group {hidden} " in of_group
+    # Nor does a group's answer name the topic in which no run has seen an offset of it.
+    assert any(unseen in it for it in failover(flow, [reader], dry_run=True).failures)
+    assert any(unseen in it for it in Translator(flow).groups([reader]).failures)
+    behind = readable_lag(flow)
+    assert {row.topic: row.lag for row in behind.rows} == {orders: 0, unseen: None}
+    assert all(row.complete_until for row in behind.rows)
+    assert behind.refused.keys() == {unseen}
     # What applications may have written on the target under a name that it does not show.
     deny(target, f"topic {orders}", "DESCRIBE")
     with pytest.raises(AccessDenied, match=f"does not let .* see whether it has {orders}"):
         require_visible_topics(flow, reverse_flow(flow))
+    # Nor whether a copy is still there.
+    remote = f"{flow.source.alias}.{orders}"
+    deny(target, f"topic {remote}", "DESCRIBE")
+    behind = readable_lag(flow)
+    assert behind.refused.keys() == {orders, unseen}
+    assert [row.topic for row in behind.rows if row.complete_until] == [unseen]
+    assert f"see whether it still has {remote}-0" in last_complete(flow, flow_ledger(flow))
+    assert any(remote in it for it in Translator(flow, reverse=True).groups([reader]).failures)
 
 
 def test_an_offset_in_a_recreated_topic_moves_no_group_in_the_copy_of_the_former_one(

@@ -162,7 +162,7 @@ def _age(flow: Flow, rows: Sequence[Lag]) -> str:
     offsets = count(sum(lag for _, lag in lags) - beats, "offset")
     behind = f"{offsets}{and_heartbeats(beats)} behind"
     if unknown := len(rows) - len(lags):
-        behind += f", and unknown in {count(unknown, 'partition')} without a leader"
+        behind += f", and unknown in {count(unknown, 'partition')}"
     until = until_text([row.complete_until for row in rows if not row.is_untouched])
     if until:
         return f"Complete until {until}; {behind}."

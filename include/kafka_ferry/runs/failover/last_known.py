@@ -16,6 +16,7 @@ from kafka_ferry.ledger.queries.run_starts import last_run
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.removals import first_of
+from kafka_ferry.plan import select_topics
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.runs.sync_groups.hidden_groups import hidden_groups, hidden_topics
@@ -51,7 +52,8 @@ def add_lost_offsets(
     """The groups of a source that answers, with their offsets that it no longer has.
 
     Those of groups that it still has are ``held``: such a group continues where it is on the target, or begins
-    by ``auto.offset.reset``. The other groups are named. What the source only does not show is a failure.
+    by ``auto.offset.reset``. The other groups are named. What the source only does not show is a failure, also a topic
+    of which no run has seen an offset: any group may have one there.
 
     Args:
         flow: the flow.
@@ -65,13 +67,14 @@ def add_lost_offsets(
         name = move.group.name
         if name in only if only else wanted.matches(name):
             gone[name] = together(gone.get(name), move)
-    hidden = hidden_topics(flow, gone.values())
+    topics = {one.source.topic for move in gone.values() for one in move.partitions}
+    hidden = hidden_topics(flow.source, topics.union(select_topics(flow, ledger.topics())[0]))
     denied = hidden_groups(flow, gone.keys() - now.keys())
     failures = (*moves.failures, *map(str, (*hidden.values(), *denied.values())))
     lost = tuple(move for name, move in gone.items() if name in now)
     known = translate_known(flow, ledger, GroupMoves(0, lost)) if lost else GroupMoves(0)
-    topics = {one.target.topic for _, one in known.partitions() if one.target}
-    existing = ClusterControl(flow.target).topic_ids(topics) if topics else {}
+    remote = {one.target.topic for _, one in known.partitions() if one.target}
+    existing = ClusterControl(flow.target).topic_ids(remote) if remote else {}
     for move in known.groups:
         held = [
             _hold(flow, one, move, hidden)

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.ledger.queries.accepted_losses import accepted_cuts
 from kafka_ferry.model import Position, TopicPartition
@@ -50,6 +51,8 @@ class CopiedLogs:
         cut: the *target* partitions that no longer have their last record.
         marks: as of ``LedgerTable.marks``.
         released: the ids of the remote topics that the flow has given up.
+        unseen: by remote topic that was copied and that the target does not show, the error: nothing tells whether it
+            is still there.
     """
 
     ids: Mapping[str, str]
@@ -61,6 +64,7 @@ class CopiedLogs:
     cut: Container[TopicPartition]
     marks: Mapping[str, Mark]
     released: Collection[str]
+    unseen: Mapping[str, FerryError]
 
     @classmethod
     def of(
@@ -93,7 +97,8 @@ class CopiedLogs:
             and same_topic(position.topic_id, ids[tp.topic])
         }
         remote_ids = target.topic_ids(remote_names.values(), only_visible=True)
-        remote_topics, _ = target.readable_topics(remote_names.values())
+        remote_topics, refused = target.readable_topics(remote_names.values())
+        with_copy = {tp.topic for tp, position in known.items() if position.offset}
         return cls(
             ids,
             remote_ids,
@@ -106,6 +111,7 @@ class CopiedLogs:
             lost_ends(flow, target, ledger, remote_topics.values()),
             ledger.marks(),
             ledger.released_topics(),
+            {topic: error for topic, error in refused.items() if topic in with_copy},
         )
 
     def gone(self, source: TopicPartition, remote: TopicPartition) -> Gone:
@@ -145,11 +151,13 @@ class LostCopies(NamedTuple):
         truncated: the *target* partitions that no longer have their last record.
         gone: those whose topic was deleted or recreated.
         accepted: those of ``truncated`` whose last record a person has accepted as missing.
+        unseen: those whose topic the target does not show, without saying whether it is still there.
     """
 
     truncated: frozenset[TopicPartition]
     gone: frozenset[TopicPartition]
     accepted: frozenset[TopicPartition] = frozenset()
+    unseen: frozenset[TopicPartition] = frozenset()
 
     @property
     def without_consent(self) -> frozenset[TopicPartition]:
@@ -175,7 +183,7 @@ def lost_copies(
         FerryError: if the target does not answer.
     """
     names = {tp.topic for tp, _ in copies}
-    topics, _ = target.readable_topics(names)
+    topics, refused = target.readable_topics(names)
     deleted = target.unknown(names - topics.keys())
     ids = {name: topic.topic_id for name, topic in topics.items()}
     gone = frozenset(
@@ -185,7 +193,8 @@ def lost_copies(
     )
     truncated = lost_ends(flow, target, ledger, topics.values())
     ends = ledger.target_ends(topics.values()) if truncated else {}
-    return LostCopies(truncated, gone, truncated & accepted_cuts(ledger, ends))
+    unseen = frozenset(tp for tp, _ in copies if tp.topic in refused)
+    return LostCopies(truncated, gone, truncated & accepted_cuts(ledger, ends), unseen)
 
 
 def kept_copies(ledger: LedgerTable) -> set[tuple[TopicPartition, str]]:

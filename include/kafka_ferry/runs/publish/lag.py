@@ -53,7 +53,8 @@ class Lag:
         topic: the source's topic.
         partition: the partition.
         position: the next source offset to copy, None where none was ever committed in these topics.
-        log_start: the first offset that the source still holds; None while the partition has no leader.
+        log_start: the first offset that the source still holds; None while the partition has no leader, or the source
+            does not show its topic.
         log_end: the offset after the last one that the flow's isolation level shows; None likewise.
         moved_to: the group's offset where the ledger has another position, None where they agree.
         proved_at: when the target's records were last read back, of those that were not read for the longest
@@ -84,7 +85,7 @@ class Lag:
 
     @property
     def lag(self) -> int | None:
-        """Offsets on the source that are not yet accounted for; None without a leader."""
+        """Offsets on the source that are not yet accounted for; None without a leader, or where it is not shown."""
         if self.log_start is None or self.log_end is None:
             return None
         behind = self.log_end - (self.log_start if self.position is None else self.position)
@@ -142,8 +143,9 @@ def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
 def last_complete(flow: Flow, ledger: LedgerTable) -> str:
     """Until when the copy was proved complete by the last run, as far as this machine's state folder knows: sentences.
 
-    Partitions that a run has begun to copy and never proved count as such; so do copies that were lost since, and what
-    the last run has refused. Where the target does not tell of its copies, nothing is said.
+    Partitions that a run has begun to copy and never proved count as such; so do copies that were lost since, or that
+    the target does not show, and what the last run has refused. Where the target does not tell of its copies, nothing
+    is said.
     """
     unknown = "How many records are not copied is unknown."
     try:
@@ -156,11 +158,15 @@ def last_complete(flow: Flow, ledger: LedgerTable) -> str:
     runs = flow_state(flow).folder("runs")
     begun = dict.fromkeys(map(str, ledger.positions()), 0)
     proved = RunFolder(runs, "").verified_until().within(ledger.positions())
-    until = until_text((begun | dict(proved.partitions) | dict.fromkeys(lost, 0)).values())
+    unseen = sorted(map(str, copies.unseen))
+    unproved = dict.fromkeys((*lost, *unseen), 0)
+    until = until_text((begun | dict(proved.partitions) | unproved).values())
     refused = _last_refusals(runs)
     but = f" It refused {first_of(refused, _SHOWN)}." if refused and until else ""
     if lost:
         but += f" {flow.target.alias} has lost records of {first_of(lost, _SHOWN)} since."
+    if unseen:
+        but += f" {flow.target.alias} does not let the flow see whether it still has {first_of(unseen, _SHOWN)}."
     complete = f"By the last run the copy was complete until {until}." if until else ""
     return f"{complete}{but} {unknown}".lstrip()
 
@@ -210,7 +216,9 @@ def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:
         selection, _ = narrow(flow, selection, options)
     mirrored = [topic for name, topic in topics.items() if name in selection.names]
     bounds = source.log_bounds(mirrored, flow.isolation_level)
-    rows, unknown = _rows(flow, ledger, target, mirrored, selection.names, bounds, positions)
+    rows, unseen, unknown = _rows(
+        flow, ledger, target, mirrored, selection.names, bounds, positions
+    )
     deleted = set(select_topics(flow, copied.keys() - names)[0]) - lacking.keys()
     wanted = options.topic_filter
     others = {it: error for it, error in refused.items() if it in selection.names}
@@ -220,9 +228,10 @@ def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:
     if vain:
         named = first_of(vain, _SHOWN)
         unknown += (f"{flow.name} has no topic on {flow.source.alias} that matches {named}.",)
+    without_row = {it: copied[it] for it in others.keys() & copied.keys()}
     return FlowLag(
-        _with_remote(flow, topics, rows),
-        others | _without_leader(flow, rows),
+        _with_remote(flow, topics, rows) + _unread_rows(flow, ledger, without_row, rows),
+        others | unseen | _without_leader(flow, rows),
         tuple(it for it in sorted(deleted) if not wanted or wanted.matches(it)),
         unknown,
     )
@@ -236,8 +245,11 @@ def _rows(
     remote_names: Mapping[str, str],
     bounds: Mapping[TopicPartition, LogBounds],
     positions: FlowPositions,
-) -> tuple[list[Lag], tuple[str, ...]]:
-    """The rows of the source's topics, without what only remote storage has, and what could not be found out."""
+) -> tuple[list[Lag], dict[str, FerryError], tuple[str, ...]]:
+    """The rows of the source's topics, without what only remote storage has.
+
+    With them, by topic, an error where the target does not show its copy; and what could not be found out.
+    """
     proved = proof_ages(ledger, target).by_partition()
     held = read_open_transactions(flow, bounds)
     stored = RunFolder(flow_state(flow).folder("runs"), "").verified_until()
@@ -255,6 +267,8 @@ def _rows(
         if stored.partitions.get(str(remote)) and remote.topic not in with_position:
             gone = "ledger gone"
         is_gone = gone not in {"", "source truncated"}
+        # What was proved of a copy that may be deleted, nobody can say to be there.
+        is_there = not is_gone and remote.topic not in logs.unseen
         if gone == "source truncated":
             begin = logs.diverged[tp]
         row = Lag(
@@ -266,11 +280,42 @@ def _rows(
             positions.moved.get(remote),
             # Of a run that could not prove others, the ledger has no proof, and the state folder this one's.
             None if is_gone else proved.get(remote, until),
-            None if is_gone else until,
+            until if is_there else None,
             *held.get(tp, ()),
         )
         rows.append(replace(row, gone=gone))
-    return rows, logs.unknown
+    unseen = {
+        topic.name: logs.unseen[remote_names[topic.name]]
+        for topic in topics
+        if remote_names[topic.name] in logs.unseen
+    }
+    return rows, unseen, logs.unknown
+
+
+def _unread_rows(
+    flow: Flow, ledger: LedgerTable, copied: Mapping[str, str], rows: Iterable[Lag]
+) -> list[Lag]:
+    """The partitions of topics that were copied, and of which the source tells nothing now: their lag is unknown.
+
+    Args:
+        flow: the flow.
+        ledger: its ledger, projected.
+        copied: the remote topics of such topics, by name.
+        rows: what is known of others.
+    """
+    topics = {remote: topic for topic, remote in copied.items()}
+    for row in rows:
+        topics.pop(copied.get(row.topic, ""), None)
+    positions = ledger.positions()
+    complete = RunFolder(flow_state(flow).folder("runs"), "").verified_until().within(positions)
+    return [
+        Lag(
+            *(topics[remote.topic], remote.partition, positions[remote].offset, None, None),
+            complete_until=complete.partitions.get(str(remote)) or None,
+        )
+        for remote in sorted(positions)
+        if remote.topic in topics
+    ]
 
 
 def _partitions(

@@ -1,4 +1,4 @@
-"""What a run has seen of groups, and the source does not show any more, without saying that it is gone.
+"""What a cluster does not show of groups and of their offsets, without saying that it is gone.
 
 A broker silently omits from its lists the groups and the topics that the principal may not see, and from a group's
 offsets those of such topics. It tells them from what is gone only where it is asked for them by name.
@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import AccessDenied
-from kafka_ferry.groups.moves import GroupMove
 from kafka_ferry.model.rights import Right, how_to_grant
 
 if TYPE_CHECKING:
-    from kafka_ferry.config import Flow
+    from kafka_ferry.config import Cluster, Flow
 
 
 def hidden_groups(flow: Flow, names: Collection[str]) -> dict[str, AccessDenied]:
@@ -26,15 +25,14 @@ def hidden_groups(flow: Flow, names: Collection[str]) -> dict[str, AccessDenied]
     return {name: error for name, error in answers.items() if isinstance(error, AccessDenied)}
 
 
-def hidden_topics(flow: Flow, moves: Collection[GroupMove]) -> dict[str, AccessDenied]:
-    """The topics of these offsets that the source may have and does not show, each with an error."""
-    source = ClusterControl(flow.source)
-    topics = {one.source.topic for move in moves for one in move.partitions}
-    lacking = topics.difference(source.topic_names()) if topics else topics
-    hidden = lacking - source.unknown(lacking) if lacking else lacking
+def hidden_topics(cluster: Cluster, topics: Collection[str]) -> dict[str, AccessDenied]:
+    """The topics that the cluster may have and does not show, and so no group's offset in them; each with an error."""
+    control = ClusterControl(cluster)
+    lacking = set(topics).difference(control.topic_names()) if topics else set()
+    hidden = lacking - control.unknown(lacking) if lacking else lacking
     return {
         topic: AccessDenied(
-            f"What groups have committed in {topic} is unknown: {flow.source.alias} does not let the flow see whether "
+            f"What groups have committed in {topic} is unknown: {cluster.alias} does not let the flow see whether "
             "it still has this topic.",
             advice=how_to_grant(Right.topic("READ", topic)),
         )

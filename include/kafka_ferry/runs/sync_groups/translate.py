@@ -20,6 +20,7 @@ from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.ledger.table_files import held_if_unwritable
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.plan import select_topics
 from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.provenance.diverged_epochs import copies_of
 from kafka_ferry.runs.provenance.diverged_logs import DivergedLogs, all_diverged
@@ -27,6 +28,7 @@ from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.sync_groups.group_states import states_and_offsets
+from kafka_ferry.runs.sync_groups.hidden_groups import hidden_topics
 from kafka_ferry.runs.sync_groups.sync import move_groups
 
 _NOT_COPIED: Final = "nothing was copied between it and a topic that exists now."
@@ -125,13 +127,24 @@ class Translator:
 
     @held_if_unwritable()
     def groups(self, names: Collection[str]) -> GroupMoves:
-        """The groups' committed offsets, and the same on the other cluster, as far as verified."""
+        """The groups' committed offsets, and the same on the other cluster, as far as verified.
+
+        A copied topic that their cluster does not show is a failure: nor does it show what they have committed there.
+        """
         if not self._reverse:
             moves = move_groups(
                 self._flow, self._ledger, run="", write=False, only=names, home=True
             )
-            return replace(moves, groups=tuple(move for move in moves.groups if move.partitions))
+            copied = select_topics(self._flow, self._remote)[0]
+            unseen = tuple(map(str, hidden_topics(self._flow.source, copied).values()))
+            return replace(
+                moves,
+                groups=tuple(move for move in moves.groups if move.partitions),
+                failures=(*moves.failures, *unseen),
+                transient=moves.transient and not unseen,
+            )
         offsets, errors = self._target_offsets(names)
+        errors += hidden_topics(self._flow.target, self._remote.values()).values()
         topics = {tp.topic for some in offsets.values() for tp in some} & set(self._known_topics)
         (ways,) = self._ways(topics, self._ledger.verified_through())
         at = now_ms()

@@ -111,7 +111,7 @@ HELD_BY: Final[dict[str, str]] = {
     "runs/failover: failback failover; runs/sync_groups: hidden_groups home_routes; "
     "wire/partitions: first_record",
     "integration/sync_groups/test_groups.py": "runs/sync_groups: commit_offsets delete_offsets "
-    "group_states offset_routes stale_offsets sync",
+    "group_states stale_offsets sync",
     "integration/runs/test_judging.py": "runs/verify: verdict",
     "integration/connections/test_kept_connections.py": "control: admin",
     "integration/connections/test_kerberos.py": "wire/connections: kerberos",

@@ -36,6 +36,7 @@ FROM_TARGET: Final = (
     "the topic came from the target: only `ferry failover` and `ferry failback` move offsets home."
 )
 NOT_COPIED: Final = "nothing of it is copied and verified yet."
+REPLACED: Final = "the source's log is no longer the one that was copied: what the group has read of it is unknown."
 LOST: Final = "the target's log of {} has lost records that were copied."
 DIVERGED: Final = (
     "the log of {} was truncated{}, below what was copied from it: the group has read records there that are gone, and "

@@ -12,6 +12,7 @@ from kafka_ferry.groups.decisions import (
     DIVERGED,
     LOST,
     NOT_COPIED,
+    REPLACED,
     decide_without_copy,
     translate_move,
 )
@@ -27,7 +28,7 @@ from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.sync_groups.home_routes import HomeRoutes
 
 if TYPE_CHECKING:
-    from kafka_ferry.config import Flow
+    from kafka_ferry.config import Cluster, Flow
     from kafka_ferry.errors import FerryError
     from kafka_ferry.ledger import LedgerEnd, LedgerTable
     from kafka_ferry.model.groups import Committed
@@ -56,6 +57,7 @@ class OffsetRoutes:
         others_write: whether records flow both ways, so that applications write to remote topics.
         diverged: where the target's logs part from those that the opposite flow has copied, by the target's
             partitions; -1 where that is unknown.
+        replaced: likewise, where the source's logs part from those that this flow has copied, by its partitions.
     """
 
     home: HomeRoutes
@@ -73,6 +75,7 @@ class OffsetRoutes:
     lost: Collection[TopicPartition]
     others_write: bool
     diverged: Mapping[TopicPartition, int]
+    replaced: Mapping[TopicPartition, int]
 
     @classmethod
     def of(
@@ -113,8 +116,13 @@ class OffsetRoutes:
         opposite = opposite_for(flow, ask=last_seen is None) if selected else None
         target_ids = {name: topic.topic_id for name, topic in target_topics.items()}
         diverged = (
-            _divergences(flow, opposite, target_ids, by_records=by_records) if opposite else {}
+            _divergences(flow.target, flow.source, opposite, target_ids, by_records=by_records)
+            if opposite
+            else {}
         )
+        copied_ids = {
+            name: it for name, it in here.ids.items() if remote.get(name) in target_topics
+        }
         return cls(
             HomeRoutes.of(flow, topics - remote.keys(), selected, last_seen, by_records=by_records),
             selected,
@@ -141,6 +149,9 @@ class OffsetRoutes:
             lost_ends(flow, target, ledger, target_topics.values()),
             opposite is not None,
             diverged,
+            _divergences(flow.source, flow.target, ledger, copied_ids, by_records=by_records)
+            if last_seen is None and copied_ids
+            else {},
         )
 
     def move(self, tp: TopicPartition, committed: Committed) -> PartitionMove | None:
@@ -165,6 +176,9 @@ class OffsetRoutes:
             reason = LOST.format(target) if is_lost else DIVERGED.format(target, "")
             move = PartitionMove(tp, committed, log.end if log else -1, target, action="held")
             return replace(move, reason=reason, is_lost=True)
+        if committed.offset > max(0, self.replaced.get(tp, committed.offset)):
+            move = PartitionMove(tp, committed, log.end if log else -1, target, action="held")
+            return replace(move, reason=REPLACED, is_lost=True)
         move = translate_move(tp, committed, route, logs=(log, self.target_logs.get(target)))
         if route.lost_from is None or committed.offset <= route.lost_from:
             return move
@@ -230,10 +244,13 @@ def _source_topics(
 
 
 def _divergences(
-    flow: Flow, opposite: LedgerTable, target_ids: Mapping[str, str], *, by_records: bool
+    source: Cluster,
+    target: Cluster,
+    ledger: LedgerTable,
+    topic_ids: Mapping[str, str],
+    *,
+    by_records: bool,
 ) -> dict[TopicPartition, int]:
-    """Where the target's logs part from those that the opposite flow has copied."""
-    copied, names = copies_of(opposite, target_ids)
-    return all_diverged(
-        flow.target, flow.source, opposite, copied, names, by_records=by_records
-    ).offsets
+    """Where a cluster's logs part from those that the flow with this ledger has copied to the other one."""
+    copied, names = copies_of(ledger, topic_ids)
+    return all_diverged(source, target, ledger, copied, names, by_records=by_records).offsets

@@ -13,7 +13,7 @@ INSTALL := uv pip install --quiet --no-deps --python $(BIN)/python \
   --config-settings-package pyspark:--build-option=--compression=stored
 
 # Two processors are never idle: what waits for brokers and for Airflow most of the time leaves them to others.
-# First the tests that must be alone, one after the other, since a real Airflow has to answer in time, and then four
+# First the tests that must be alone, one after the other, since a real Airflow has to answer in time, and then three
 # files at a time: each process has brokers and a Spark of its own, which the tests of a file share. Beside all of
 # them, with a low priority and in a cache of its own (.ci/run), what waits for nothing. The long files come first
 # (here and in pyproject.toml), so that none waits for another.
@@ -27,7 +27,7 @@ FERRY_SOURCE_BROKERS=1 FERRY_TARGET_BROKERS=1 $(LAST) pytest -n 2 --dist loadfil
   -o cache_dir=.pytest_cache/beside -m "$(1)" $(2) > $(VENV)/beside.log 2>&1 & beside=$$!; \
   trap "kill $$beside 2> /dev/null" EXIT; trap "exit 130" INT TERM; \
   pytest -m "$(1) and alone" tests/system; alone=$$?; \
-  pytest -n 4 --dist loadfile --no-loadscope-reorder -m "$(1) and not alone" \
+  pytest -n 3 --dist loadfile --no-loadscope-reorder -m "$(1) and not alone" \
     $(filter-out $(2),tests/system tests/faults tests/integration tests/simulation) $(2:%=--ignore=%); others=$$?; \
   wait $$beside; beside=$$?; cat $(VENV)/beside.log; [ "$$alone $$others $$beside" = "0 0 0" ]
 endef

@@ -181,7 +181,7 @@ def test_copies_that_may_not_be_read_are_named_and_the_others_verified(
     assert "The verification of run run-1 failed" in lag.stderr
     assert granted_by([lag.stderr]) - denied == {Right.topic("DESCRIBE_CONFIGS", "unread-before")}
     rows = [line.split()[0] for line in lag.stdout.splitlines()[2:] if line.strip()]
-    assert rows == ["read", "unread", "unseen"]
+    assert rows == ["read", "unread", "unseen", "unread-before"], "of the last the lag is unknown"
     asked = ("--offset", "read:0:3", "--offset", "unseen:0:3")
     translated = ferry("translate", "--config", flow.file, *asked)
     assert f"{remote(flow, 'read')}" in translated.stdout

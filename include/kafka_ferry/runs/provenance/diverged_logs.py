@@ -2,8 +2,8 @@
 
 An unclean leader election shows in the leader epochs. A cluster that was restored from a backup counts its epochs
 from there on once more, and may hold other records at the same offsets in the same epochs. So the record that was
-copied last is compared too: by a plan those of the partitions that were copied last, since what a backup lacks is the
-newest, and of a sample of those with something new; of all partitions once one is another log. Where
+copied last is compared too: by a plan that of the partition that was copied last, since what a backup lacks is the
+newest, and those of a sample of the partitions with something new; of all partitions once one is another log. Where
 offsets without a copy follow that record, such as aborted or filtered ones, the last batch there is compared. A topic
 that was recreated on brokers before 2.8, which give topics no ids, shows in nothing else, and may have just as many
 records: of each one of these a partition is compared in any case.
@@ -324,11 +324,11 @@ def _newest(
 
 
 def _sample(newest: Sequence[_Newest], grown: Container[TopicPartition]) -> set[_Newest]:
-    """The newest ones, the newest of ``grown``, and of each topic without an id the newest one."""
+    """The newest one, the newest of ``grown``, and of each topic without an id the newest one."""
     of_topics = {it.topic: (at, it) for at, it in reversed(newest) if not it.topic_id}
     of_grown = (one for one in newest if one[1].source in grown)
     return {
-        *newest[:_MOST_PARTITIONS],
+        *newest[:1],
         *islice(of_grown, _MOST_PARTITIONS),
         *islice(of_topics.values(), _MOST_TOPICS),
     }

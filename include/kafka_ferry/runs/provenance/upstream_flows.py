@@ -104,13 +104,8 @@ def _in_ledger_alone(
     Without them, records that came from the target would be copied back to it as the source's own.
     """
     ledger_name = ledger_topic(name.partition("->")[0])
-    if ledger_name not in names:
-        return None
-    ledger = _upstream_ledger(flow, name)
-    try:
-        wait_until_settled(flow.source, ledger_name)
-        ledger.project(flow.source, ledger_name)
-    except (AccessDenied, LedgerError):
+    ledger = _read_ledger(flow, name, ledger_name) if ledger_name in names else None
+    if ledger is None:
         return None
     recovered = {
         tp: position
@@ -127,13 +122,19 @@ def _has_copied(flow: Flow, name: str, names: Collection[str]) -> bool:
     """
     if (ledger_name := ledger_topic(flow.target.alias)) not in names:
         return False
+    ledger = _read_ledger(flow, name, ledger_name)
+    return ledger is None or bool(ledger.topics())
+
+
+def _read_ledger(flow: Flow, name: str, ledger_name: str) -> LedgerTable | None:
+    """The ledger of a flow into the source, up to its end; None where it cannot be read."""
     ledger = _upstream_ledger(flow, name)
     try:
         wait_until_settled(flow.source, ledger_name)
         ledger.project(flow.source, ledger_name)
     except (AccessDenied, LedgerError):
-        return True
-    return bool(ledger.topics())
+        return None
+    return ledger
 
 
 def _confirm(

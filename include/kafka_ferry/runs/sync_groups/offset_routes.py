@@ -172,13 +172,11 @@ class OffsetRoutes:
     ) -> PartitionMove:
         target, diverged_at = route.target, self.diverged.get(route.target, 0)
         is_lost = target in self.lost or self._is_cut(target)
-        if is_lost or diverged_at < 0:
-            reason = LOST.format(target) if is_lost else DIVERGED.format(target, "")
+        is_replaced = committed.offset > max(0, self.replaced.get(tp, committed.offset))
+        if is_lost or diverged_at < 0 or is_replaced:
+            reason = DIVERGED.format(target, "") if diverged_at < 0 else REPLACED
             move = PartitionMove(tp, committed, log.end if log else -1, target, action="held")
-            return replace(move, reason=reason, is_lost=True)
-        if committed.offset > max(0, self.replaced.get(tp, committed.offset)):
-            move = PartitionMove(tp, committed, log.end if log else -1, target, action="held")
-            return replace(move, reason=REPLACED, is_lost=True)
+            return replace(move, reason=LOST.format(target) if is_lost else reason, is_lost=True)
         move = translate_move(tp, committed, route, logs=(log, self.target_logs.get(target)))
         if route.lost_from is None or committed.offset <= route.lost_from:
             return move

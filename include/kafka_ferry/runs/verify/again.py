@@ -92,8 +92,10 @@ def planned_rotation(
         FerryError: if the target does not answer.
     """
     within = run.flow.verify_everything_within
-    failed = failed_entries(run.ledger) if plan.options.is_whole else set()
-    if not plan.options.is_whole or (within is None and not failed):
+    if not plan.options.is_whole:
+        return Rotation()
+    failed = failed_entries(run.ledger)
+    if within is None and not failed:
         return Rotation()
     known = proof_ages(run.ledger, target).entries()
     entries = [entry for entry in known if entry.ledger_offset < before]

@@ -97,8 +97,9 @@ def verify_run(
         tuple(of_topics),
         _oldest_proof(rotation, is_proved=verdict.success and not unread),
     )
-    # First, so that a run that ends here forgets nothing.
-    _record_failed(run, verdict, [*rows, *again], due)
+    if not verdict.success:
+        # First, so that a run that ends here forgets nothing.
+        _record_failed(run, verdict, [*rows, *again], due)
     run.folder.save_reconciliation(reconciliation)
     if run.flow.certificates_enabled and verdict.success and reconciliation.ranges:
         record_signed(run, plan, reconciliation)

@@ -598,12 +598,22 @@ def test_other_records_at_the_copied_offsets_are_noticed_where_the_leader_epochs
     """A source that was restored from a backup counts its epochs again, and grows past the positions."""
     with Broker(tmp_path / "source") as source:
         flows = {}
-        kinds = {}, {"offsets": "preserved"}, {"spared": True}, {"aborted": True}
+        kinds = (
+            {},
+            {"offsets": "preserved"},
+            {"spared": True},
+            {"aborted": True},
+            {"followed": True},
+        )
         for number, options in enumerate(kinds):
             topic, folder = f"restored-{number}", tmp_path / f"restored-{tmp_path.name}-{number}"
-            create_topic(source.bootstrap, topic)
-            is_spared, is_aborted = (options.pop(it, False) for it in ("spared", "aborted"))
-            flow = make_flow(folder, source, backup, [topic], **options)
+            is_spared, is_aborted, is_followed = (
+                options.pop(it, False) for it in ("spared", "aborted", "followed")
+            )
+            later = [f"{topic}-later"] if is_followed else []
+            for name in (topic, *later):
+                create_topic(source.bootstrap, name)
+            flow = make_flow(folder, source, backup, [topic, *later], **options)
             for part in range(2):
                 produce(source.bootstrap, topic, named(f"old {part}", 10))
             # What was copied last may be no record: the last one of all is then as it was.
@@ -611,6 +621,10 @@ def test_other_records_at_the_copied_offsets_are_noticed_where_the_leader_epochs
             id_ = "app" if is_aborted else None
             produce(source.bootstrap, topic, ends, transactional_id=id_, abort=is_aborted)
             assert failures(copy_now(flow)) == []
+            for name in later:
+                # What was copied last of all is as it was.
+                produce(source.bootstrap, name, named("kept", 1))
+                assert failures(copy_now(flow, "run-1a")) == []
             flows[topic] = flow, is_spared, 2 if is_aborted else 3
         create_topic(source.bootstrap, "others")
         for part in range(3):
@@ -624,11 +638,10 @@ def test_other_records_at_the_copied_offsets_are_noticed_where_the_leader_epochs
         source.start().wait_ready()
         for topic, (flow, is_spared, parts) in flows.items():
             # It has grown up to the position, so that there is nothing new.
-            assert [it.gone for it in readable_lag(flow).rows] == [
-                "" if is_spared else "source replaced"
-            ]
-            assert bool(copied_ends(flow, ledger_of(flow))[0]) == is_spared
+            gone = [it.gone for it in readable_lag(flow).rows if it.topic == topic]
+            assert gone == ["" if is_spared else "source replaced"]
             partition = TopicPartition(topic, 0)
+            assert (partition in copied_ends(flow, ledger_of(flow))[0]) == is_spared
             (answer,) = Translator(flow).offsets([(partition, 25)])
             assert ("restored from a backup" in answer.reason) != is_spared
             ids = ClusterControl(flow.source).topic_ids([topic])

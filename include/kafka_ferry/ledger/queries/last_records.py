@@ -1,4 +1,4 @@
-"""What was copied last of partitions: their last records, and what had none after them."""
+"""What was copied last of partitions: their last records, and where copying ended."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class LastRecord(NamedTuple):
     segments: tuple[Segment, ...] = ()
 
 
-class EmptyEnd(NamedTuple):
-    """The offsets at the end of what was copied that have no record on the target, by the ledger.
+class CopyEnd(NamedTuple):
+    """Where copying ended in a partition, by the ledger.
 
     Attributes:
         source: the partition on the source.
-        start: the first of them.
+        start: the first of the offsets at the end that have no record on the target; ``end`` without any.
         end: the offset after the last one.
         crc: of the source's batch with the last one; -1 where it is not known.
         is_ended: whether the source had nothing but aborted records and markers there.
@@ -122,12 +122,12 @@ def last_records(
     return records
 
 
-def empty_ends(
+def copy_ends(
     ledger: LedgerTable, newest: Mapping[CopiedPartition, int]
-) -> Iterator[tuple[CopiedPartition, EmptyEnd]]:
-    """The ends without a record of some ranges, by partition.
+) -> Iterator[tuple[CopiedPartition, CopyEnd]]:
+    """The ends of some ranges, by partition.
 
-    Nothing is said of the marker alone behind a last record, unless its CRC is known.
+    Where no CRC is known, nothing is said of a last record, or of the marker alone behind it.
 
     Args:
         ledger: the flow's ledger.
@@ -148,11 +148,9 @@ def empty_ends(
             start = segment["source"] + segment["records"]
         reasons = {reason for reason, offsets in dict(row["reasons"]).items() if offsets}
         is_marker = start == end - 1 and reasons == {Reason.CONTROL} and row["segments"]
-        if start < end and (row["last_crc"] >= 0 or not is_marker):
-            yield (
-                partition,
-                EmptyEnd(partition.source, start, end, row["last_crc"], reasons <= _ENDED),
-            )
+        if row["last_crc"] >= 0 or (start < end and not is_marker):
+            crc = row["last_crc"]
+            yield partition, CopyEnd(partition.source, start, end, crc, reasons <= _ENDED)
 
 
 def newest_record_to(ledger: LedgerTable, target: TopicPartition, end: int) -> int | None:

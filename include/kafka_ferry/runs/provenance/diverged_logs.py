@@ -1,18 +1,20 @@
 """Where the source's logs part from those that were copied, below the positions.
 
 An unclean leader election shows in the leader epochs. A cluster that was restored from a backup counts its epochs
-from there on once more, and may hold other records at the same offsets in the same epochs. So the record that was
-copied last is compared too: by a plan that of the partition that was copied last, since what a backup lacks is the
-newest, and those of a sample of the partitions with something new; of all partitions once one is another log. Where
-offsets without a copy follow that record, such as aborted or filtered ones, the last batch there is compared. A topic
-that was recreated on brokers before 2.8, which give topics no ids, shows in nothing else, and may have just as many
-records: of each one of these a partition is compared in any case.
+from there on once more, and may hold other records at the same offsets in the same epochs. So what was copied last is
+compared too: the source's last batch with the ledger's CRC of it, and the last record with its copy, which may have
+been replaced as well. A plan compares the last batches of the partitions that were copied last, since what a backup
+lacks is the newest, as far as brokers give them in one answer; and the records of the newest one and of a sample of the
+partitions with something new; of all partitions once one is another log. A topic that was recreated on brokers before
+2.8, which give topics no ids, shows in nothing else, and may have just as many records: of each one of these a
+partition is compared in any case.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -20,9 +22,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafka_ferry.batched import batched
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger.queries.last_records import (
-    EmptyEnd,
+    CopyEnd,
     LastRecord,
-    empty_ends,
+    copy_ends,
     last_records,
     newest_ranges,
 )
@@ -56,7 +58,7 @@ _SHOWN: Final = 10
 _WAIT_S: Final = 5.0
 _LONG_WAIT_S: Final = 30.0
 _Newest = tuple[int, "CopiedPartition"]
-_Ends = Mapping[TopicPartition, EmptyEnd]
+_Ends = Mapping[TopicPartition, CopyEnd]
 
 
 class DivergedLogs(NamedTuple):
@@ -182,20 +184,21 @@ def _by_last_records(
         target: the cluster that it was copied to.
         ledger: the ledger, projected.
         newest: the newest ranges with records, or without any where a partition has no other; the newest one first.
-        ends: what had no record at the end of what was copied.
+        ends: where copying ended.
         sample: those that are to be looked at, whatever the others are.
         found: where logs part by their leader epochs.
     """
-    wait_s = _LONG_WAIT_S if found else _WAIT_S
+    compare = partial(_compare, source, target, ledger, ends)
     chosen = set(sample)
-    replaced, left, why = _compare(source, target, _last(ledger, chosen, ends), wait_s)
+    wait_s = _LONG_WAIT_S if found else _WAIT_S
+    replaced, left, why = compare(chosen, wait_s, newest[:LOGS_AT_ONCE])
     rest = set(newest) - chosen
     if replaced and (rest or left):
         # What a backup lacks, it lacks in any partition.
         rest |= {one for one in newest if one[1].source in left}
-        more, left, why = _compare(source, target, _last(ledger, rest, ends), _LONG_WAIT_S)
-        replaced += more
-    offsets = found | dict.fromkeys(replaced, -1)
+        more, left, why = compare(rest, _LONG_WAIT_S)
+        replaced |= more
+    offsets = found | dict.fromkeys(sorted(replaced), -1)
     if not left:
         return DivergedLogs(offsets)
     names = first_of(sorted(map(str, left)), _SHOWN)
@@ -206,80 +209,132 @@ def _by_last_records(
     return DivergedLogs(offsets, (unknown,))
 
 
+def _compare(
+    source: Cluster,
+    target: Cluster,
+    ledger: LedgerTable,
+    ends: _Ends,
+    chosen: Collection[_Newest],
+    wait_s: float,
+    others: Sequence[_Newest] = (),
+) -> tuple[set[TopicPartition], set[TopicPartition], str]:
+    """The partitions where the source has something else by now, those of ``chosen`` not looked at, and why.
+
+    Args:
+        source: the cluster that was copied from.
+        target: the cluster that it was copied to.
+        ledger: the ledger, projected.
+        ends: where copying ended.
+        chosen: the newest ranges of the partitions.
+        wait_s: for how long they are looked at, in seconds.
+        others: those of further ones, of which only the batches are compared that come together with one another.
+    """
+    replaced = set[TopicPartition]()
+    unseen, why = {one[1].source for one in chosen}, ""
+    if not chosen:
+        return replaced, unseen, why
+    until = time.monotonic() + wait_s
+    try:
+        with retry_for(_WAIT_S), connect(source) as cluster:
+            known = _same_batches(cluster, ends, unseen, [it.source for _, it in others], until)
+            replaced = {tp for tp, is_same in known.items() if not is_same}
+            told = {tp: end for tp, end in ends.items() if tp not in known}
+            last = _last(ledger, {one for one in chosen if one[1].source not in replaced}, told)
+            left, unseen = set(last), {it.source for it in last}
+            if not last:
+                return replaced, unseen, why
+            with connect(target) as other:
+                for it, look in _looks(cluster, other, last):
+                    if not look:
+                        why = why or f"{it.source} has no leader."
+                        continue
+                    if time.monotonic() > until:
+                        break
+                    try:
+                        has = look()
+                    except FerryError as error:
+                        why = why or str(error)
+                        continue
+                    left.discard(it)
+                    unseen = {one.source for one in left}
+                    if has is False:
+                        replaced.add(it.source)
+    except FerryError as error:
+        why = str(error)
+    return replaced, unseen, why
+
+
+def _same_batches(
+    cluster: WireCluster,
+    ends: _Ends,
+    chosen: Collection[TopicPartition],
+    others: Iterable[TopicPartition],
+    until: float,
+) -> dict[TopicPartition, bool]:
+    """Whether the source still has the batch in which copying ended, where the ledger and its log tell.
+
+    Arguments as of ``_compare``, by *source* partition, and:
+        until: the moment until which batches are read that did not come together.
+
+    Raises:
+        FerryError: if the source does not say where its logs start and end.
+    """
+    known: dict[TopicPartition, bool] = {}
+    told = {tp: end for tp in (*chosen, *others) if (end := ends.get(tp)) and end.crc >= 0}
+    if not told:
+        return known
+    logs = retry(lambda: led_logs(cluster, told))
+    for some in batched(told.items(), LOGS_AT_ONCE):
+        at_ends = with_batches(cluster, logs, {tp: it.end - 1 for tp, it in some})
+        for tp, log in at_ends.items():
+            if log.batch is None and (tp not in chosen or time.monotonic() > until):
+                continue
+            with suppress(FerryError):
+                has = has_same_batch(cluster, log, told[tp].end - 1, told[tp].crc)
+                if has is not None:
+                    known[tp] = has
+    return known
+
+
 def _last(
     ledger: LedgerTable, chosen: Collection[_Newest], ends: _Ends
-) -> list[LastRecord | EmptyEnd]:
+) -> list[LastRecord | CopyEnd]:
     """What is looked up on the source: of each range the last record, and what had none after it."""
-    empty = (ends[one.source] for _, one in chosen if one.source in ends)
+    empty = (end for _, one in chosen if (end := ends.get(one.source)) and end.start < end.end)
     return [*last_records(ledger, chosen), *empty]
 
 
-def _compare(
-    source: Cluster, target: Cluster, last: Sequence[LastRecord | EmptyEnd], wait_s: float
-) -> tuple[list[TopicPartition], set[TopicPartition], str]:
-    """The partitions where the source has something else than ``last`` by now, those not looked at, and why."""
-    replaced: list[TopicPartition] = []
-    left, why = set(last), ""
-    if not last:
-        return replaced, set(), why
-    until = time.monotonic() + wait_s
-    try:
-        with (
-            retry_for(_WAIT_S),
-            connect(source) as cluster,
-            connect(target) as other,
-        ):
-            for it, look in _looks(cluster, other, last):
-                if not look:
-                    why = why or f"{it.source} has no leader."
-                    continue
-                if time.monotonic() > until:
-                    break
-                try:
-                    has = look()
-                except FerryError as error:
-                    why = why or str(error)
-                    continue
-                left.discard(it)
-                if has is False:
-                    replaced.append(it.source)
-    except FerryError as error:
-        why = str(error)
-    return replaced, {it.source for it in left}, why
-
-
 def _looks(
-    cluster: WireCluster, other: WireCluster, last: Sequence[LastRecord | EmptyEnd]
-) -> Iterator[tuple[LastRecord | EmptyEnd, Callable[[], bool | None] | None]]:
+    cluster: WireCluster, other: WireCluster, last: Sequence[LastRecord | CopyEnd]
+) -> Iterator[tuple[LastRecord | CopyEnd, Callable[[], bool | None] | None]]:
     """``last``, each with what tells whether the source still has it; None where a log has no leader."""
     logs = retry(lambda: led_logs(cluster, [it.source for it in last]))
     copied = [it.target for it in last if isinstance(it, LastRecord)]
     copies = retry(lambda: led_logs(other, copied))
     for some in batched(last, LOGS_AT_ONCE):
         records = [it for it in some if isinstance(it, LastRecord)]
-        ends = [it for it in some if isinstance(it, EmptyEnd)]
         here = with_batches(cluster, logs, {it.source: it.offset for it in records})
         there_batches = with_batches(other, copies, {it.target: it.target_offset for it in records})
-        for record in records:
-            log, copy = here.get(record.source), there_batches.get(record.target)
-            look = log and copy and partial(_has_last, cluster, log, other, copy, record)
-            yield record, look or None
-        at_ends = with_batches(cluster, logs, {it.source: it.end - 1 for it in ends})
-        for end in ends:
-            log = at_ends.get(end.source)
-            yield end, log and partial(_has_end, cluster, log, end)
+        for it in some:
+            if isinstance(it, LastRecord):
+                log, copy = here.get(it.source), there_batches.get(it.target)
+                yield (
+                    it,
+                    (log and copy and partial(_has_last, cluster, log, other, copy, it)) or None,
+                )
+            else:
+                log = logs.get(it.source)
+                yield it, log and partial(_has_nothing_since, cluster, log, it)
 
 
-def _has_end(cluster: WireCluster, log: PartitionLog, empty: EmptyEnd) -> bool | None:
-    """Whether a log still has the batch after which copying ended; None where nothing tells."""
-    if empty.end > log.end:
+def _has_nothing_since(cluster: WireCluster, log: PartitionLog, it: CopyEnd) -> bool | None:
+    """Whether a log still has no record where copying ended without one; None where nothing tells."""
+    if it.end > log.end:
         return False
-    if empty.crc >= 0:
-        return has_same_batch(cluster, log, empty.end - 1, empty.crc)
-    if not empty.is_ended:
+    if not it.is_ended:
         return None
-    start = max(empty.start, empty.end - _MOST_OFFSETS)
-    return newest_record_between(cluster, log, start, empty.end) is None
+    start = max(it.start, it.end - _MOST_OFFSETS)
+    return newest_record_between(cluster, log, start, it.end) is None
 
 
 def _has_last(
@@ -303,7 +358,7 @@ def _has_last(
 def _newest(
     ledger: LedgerTable, copied: Copied, remote_names: Mapping[str, str]
 ) -> tuple[list[_Newest], _Ends]:
-    """The ledger offset of each partition's newest range with records, with that; and what had none after it.
+    """The ledger offset of each partition's newest range with records, with that; and where copying ended.
 
     Those that were copied last come first.
     """
@@ -312,10 +367,10 @@ def _newest(
     of_all, newest = newest_ranges(ledger, {remote_names[tp.topic] for tp in copied})
     places = dict(newest)
     ends = {}
-    for partition, empty in empty_ends(ledger, of_all):
+    for partition, end in copy_ends(ledger, of_all):
         position = copied.get(partition.source)
-        if _is_of(position, partition) and position and empty.end == position.offset:
-            ends[partition.source] = empty
+        if _is_of(position, partition) and position and end.end == position.offset:
+            ends[partition.source] = end
             places[partition] = of_all[partition]
             newest.setdefault(partition, of_all[partition])
     chosen = [partition for partition in newest if _is_of(copied.get(partition.source), partition)]

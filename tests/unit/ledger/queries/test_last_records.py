@@ -7,10 +7,10 @@ import pytest
 from kafka_ferry.batches import Segment
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.ledger.queries.last_records import (
-    EmptyEnd,
+    CopyEnd,
     LastRecord,
+    copy_ends,
     displaced_partitions,
-    empty_ends,
     last_records,
     newest_ranges,
     newest_record_to,
@@ -63,6 +63,7 @@ def test_the_newest_ordinary_range_with_records_has_the_last_one(ledger: Ledger)
     ("newest", "empty"),
     [
         (a_copied_range(0, 10), None),
+        (a_copied_range(0, 10, last_crc=7), (10, 10, 7, True)),
         (a_copied_range(0, 11, segments=TO_TEN, reasons={"control": 1}), None),
         (
             a_copied_range(0, 11, segments=TO_TEN, reasons={"control": 1}, last_crc=7),
@@ -83,6 +84,7 @@ def test_the_newest_ordinary_range_with_records_has_the_last_one(ledger: Ledger)
     ],
     ids=[
         "records",
+        "a known batch",
         "a marker behind them",
         "a known marker",
         "aborted behind",
@@ -91,15 +93,15 @@ def test_the_newest_ordinary_range_with_records_has_the_last_one(ledger: Ledger)
         "only a marker",
     ],
 )
-def test_the_newest_range_may_end_without_a_record(
+def test_where_the_newest_range_ends(
     ledger: Ledger, newest: CopiedRange, empty: tuple[int, int, int, bool] | None
 ) -> None:
     before = a_copied_range(0, 0, segments=(), records=0)
     table = ledger(a_transaction(before), a_transaction(newest))
     of_all = newest_ranges(table, ["primary.orders"]).of_all
     assert of_all == {ORDERS: 1}
-    expected = [(ORDERS, EmptyEnd(ORDERS.source, *empty))] if empty else []
-    assert [*empty_ends(table, of_all)] == expected
+    expected = [(ORDERS, CopyEnd(ORDERS.source, *empty))] if empty else []
+    assert [*copy_ends(table, of_all)] == expected
 
 
 def test_the_newest_range_up_to_a_target_offset_may_be_a_backfills(ledger: Ledger) -> None:

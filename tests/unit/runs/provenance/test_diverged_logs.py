@@ -10,7 +10,7 @@ import pytest
 
 from kafka_ferry.batches import Segment, split_batches
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger.queries.last_records import EmptyEnd, LastRecord, NewestRanges
+from kafka_ferry.ledger.queries.last_records import CopyEnd, LastRecord, NewestRanges
 from kafka_ferry.ledger.rows import CopiedPartition
 from kafka_ferry.model import LogBounds, Position, Topic, TopicPartition
 from kafka_ferry.runs.provenance import diverged_logs as module
@@ -36,6 +36,8 @@ class Source:
         aborted: those that were copied up to offset 12, the last two without a record.
         filled: those that hold a record there now.
         cleaned: those whose cleaner has taken the record at offset 9, and left the one at 8.
+        batches: those whose last batch is told apart by its CRC, and whether it is the one that was copied.
+        alone: those whose last batch does not come together with others.
         epochs: where partitions part by their epochs.
         leaderless: those without a leader.
         errors: those that cannot be read.
@@ -47,10 +49,13 @@ class Source:
         self.aborted: set[int] = set()
         self.filled: set[int] = set()
         self.cleaned: set[int] = set()
+        self.batches: dict[int, bool] = {}
+        self.alone: set[int] = set()
         self.epochs: dict[int, int] = {}
         self.leaderless: set[int] = set()
         self.errors: dict[int, Exception] = {}
         self.seconds, self.now, self.looked = 0.0, 0.0, list[int]()
+        self.asked: list[int] = []
 
     def compare(self, *arguments: Any, **_: Any) -> bool | None:
         """Whether a log still has a record."""
@@ -89,6 +94,7 @@ class Log(NamedTuple):
 
     number: int
     end: int = 20
+    batch: str | None = "read"
 
 
 def tp(number: int, topic: str = "orders") -> TopicPartition:
@@ -112,24 +118,33 @@ def source(monkeypatch: pytest.MonkeyPatch) -> Source:
         return [LastRecord(tp(n), 9, tp(n, "a.orders"), 9, False, segments) for n in numbers]
 
     def ends(*_: Any) -> Any:
-        return [
-            (partitions[n], EmptyEnd(tp(n), 10, 12, is_ended=True)) for n in sorted(source.aborted)
-        ]
+        aborted = [CopyEnd(tp(n), 10, 12, is_ended=True) for n in sorted(source.aborted)]
+        told = [CopyEnd(tp(n), 10, 10, crc=1) for n in source.batches]
+        return [(partitions[end.source.partition], end) for end in (*aborted, *told)]
+
+    def has_same_batch(_: Any, log: Log, *__: Any) -> bool:
+        source.asked.append(log.number)
+        return source.batches[log.number]
 
     def led(_: Any, partitions: Any) -> dict[TopicPartition, Any]:
-        return {it: Log(it.partition) for it in partitions if it.partition not in source.leaderless}
+        return {
+            it: Log(it.partition, batch=None if it.partition in source.alone else "read")
+            for it in partitions
+            if it.partition not in source.leaderless
+        }
 
     def epochs(*_: Any) -> dict[TopicPartition, int]:
         return {tp(number): offset for number, offset in source.epochs.items()}
 
     monkeypatch.setattr(module, "newest_ranges", newest)
     monkeypatch.setattr(module, "last_records", last)
-    monkeypatch.setattr(module, "empty_ends", ends)
+    monkeypatch.setattr(module, "copy_ends", ends)
     monkeypatch.setattr(module, "newest_record_between", source.newest)
     monkeypatch.setattr(module, "diverged_epochs", epochs)
     monkeypatch.setattr(module, "connect", lambda _: nullcontext())
     monkeypatch.setattr(module, "led_logs", led)
     monkeypatch.setattr(module, "with_batches", lambda _, logs, offsets: logs)
+    monkeypatch.setattr(module, "has_same_batch", has_same_batch)
     monkeypatch.setattr(module, "has_copied", source.compare)
     monkeypatch.setattr(module.time, "monotonic", lambda: source.now)
     return source
@@ -140,6 +155,23 @@ def test_a_plan_looks_at_the_newest_one_and_a_sample_of_those_with_something_new
 ) -> None:
     assert source.look(whole=False, grown=30) == DivergedLogs({})
     assert source.looked == [39, *range(29, 13, -1)]
+
+
+def test_a_last_batch_that_is_another_one_needs_no_look_at_the_record(source: Source) -> None:
+    """Where it is the same, the copy may still be another one."""
+    source.batches = {number: number > 3 for number in range(PARTITIONS)}
+    assert source.look(whole=True) == DivergedLogs({tp(number): -1 for number in range(4)})
+    assert sorted(source.looked) == [*range(4, PARTITIONS)]
+
+
+def test_a_plan_compares_the_last_batches_that_come_together(source: Source) -> None:
+    """Also where the last record is the one that was copied; one that comes alone is asked for in the sample only."""
+    source.batches = {3: False, **dict.fromkeys(range(4, PARTITIONS), True)}
+    source.alone = {3, 20, PARTITIONS - 1}
+    assert source.look(whole=False, grown=0) == DivergedLogs({})
+    assert sorted(source.asked) == [*{*range(4, PARTITIONS)} - {20}]
+    source.alone = set()
+    assert source.look(whole=False, grown=0) == DivergedLogs({tp(3): -1})
 
 
 @pytest.mark.parametrize("sign", ["a record", "an epoch"])

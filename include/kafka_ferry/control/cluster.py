@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cached_property
@@ -288,6 +288,16 @@ class ClusterControl:
                 elif not isinstance(error, AccessDenied):
                     raise error
         return unknown
+
+    def hidden(self, names: Iterable[str], listed: Collection[str]) -> set[str]:
+        """The topics of ``names`` of which the cluster does not tell whether it has them.
+
+        Args:
+            names: the topics.
+            listed: those that the cluster lists; it silently omits what the principal may not see.
+        """
+        lacking = set(names).difference(listed)
+        return lacking - self.unknown(lacking)
 
     @retry_calls
     def all_group_names(self) -> list[str]:

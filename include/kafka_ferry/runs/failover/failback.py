@@ -83,9 +83,7 @@ def require_visible_topics(flow: Flow, back: Flow) -> None:
         # It has never run.
         return
     target = ClusterControl(flow.target)
-    lacking = set(select_topics(back, copied)[0]).difference(target.topic_names())
-    hidden = sorted(lacking - target.unknown(lacking)) if lacking else []
-    if hidden:
+    if hidden := sorted(target.hidden(select_topics(back, copied)[0], target.topic_names())):
         raise AccessDenied(
             f"{flow.target.alias} does not let {back.name} see whether it has {first_of(hidden, _SHOWN)}. What "
             "applications have written there is not copied back, and no group is moved.",

@@ -47,13 +47,10 @@ def invisible_topics(
 ) -> frozenset[str]:
     """The topics that the flow names or has copied, and whose existence the source does not tell.
 
-    A broker silently omits from its list what the principal may not see: of such a topic, nothing says that it is gone.
-
     Args:
         flow: the flow.
         source: its source.
         names: the topics that the source lists.
         copied: the topics that were ever copied.
     """
-    lacking = {*named_topics(flow), *copied}.difference(names)
-    return frozenset(lacking - source.unknown(lacking)) if lacking else frozenset()
+    return frozenset(source.hidden({*named_topics(flow), *copied}, names))

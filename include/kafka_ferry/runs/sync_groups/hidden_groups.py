@@ -28,8 +28,7 @@ def hidden_groups(flow: Flow, names: Collection[str]) -> dict[str, AccessDenied]
 def hidden_topics(cluster: Cluster, topics: Collection[str]) -> dict[str, AccessDenied]:
     """The topics that the cluster may have and does not show, and so no group's offset in them; each with an error."""
     control = ClusterControl(cluster)
-    lacking = set(topics).difference(control.topic_names()) if topics else set()
-    hidden = lacking - control.unknown(lacking) if lacking else lacking
+    hidden = control.hidden(topics, control.topic_names()) if topics else ()
     return {
         topic: AccessDenied(
             f"What groups have committed in {topic} is unknown: {cluster.alias} does not let the flow see whether "

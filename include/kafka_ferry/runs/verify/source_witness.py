@@ -9,16 +9,24 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Final
 
 import xxhash
 
 from kafka_ferry.batches import Reason, each_record
+from kafka_ferry.batches.windows import SettledSpan, TimeWindow
 from kafka_ferry.errors import FerryError
+from kafka_ferry.ledger.queries.copied_ranges import spans_into
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.plan.backfill.windows import gaps
+from kafka_ferry.plan.backfill.windows import (
+    BEGINNING,
+    FOREVER,
+    Accounted,
+    gaps,
+    settled_spans,
+)
 from kafka_ferry.retry import retry_for
 from kafka_ferry.verify.rows import SourceWitness
 from kafka_ferry.wire import connect
@@ -26,8 +34,7 @@ from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import ended_batches
 
 if TYPE_CHECKING:
-    from kafka_ferry.ledger import CopiedRange, LedgerRange, RangeKey
-    from kafka_ferry.model.run_options import Window
+    from kafka_ferry.ledger import CopiedRange, LedgerRange, LedgerTable, RangeKey
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.wire import WireCluster
 
@@ -110,15 +117,17 @@ def ask_source(run: RunContext, ranges: Iterable[LedgerRange]) -> _Found:
 
 
 def empty_on_source(run: RunContext, ranges: Iterable[LedgerRange]) -> list[LedgerRange]:
-    """The ranges without records where the source has none either, or none of a backfill's time span.
+    """The ranges without records where the source has none either, or for a backfill none that it was to copy.
 
-    All of their offsets are looked up.
+    All of their offsets are looked up; what other ranges of the ledger have copied before, a backfill does not copy.
     What they say is true then, whichever client has written them into the ledger. Of those that the source no longer
     has whole, or whose leader epoch is not known, that cannot be said.
     """
-    empty = [range_ for range_ in ranges if _is_empty(range_)]
+    doubted = list(ranges)
+    empty = [range_ for range_ in doubted if _is_empty(range_)]
     if not empty:
         return []
+    strange = {range_.ledger_offset for range_ in doubted}
     proved = []
     try:
         with retry_for(_WAIT_S), connect(run.flow.source) as cluster:
@@ -127,9 +136,8 @@ def empty_on_source(run: RunContext, ranges: Iterable[LedgerRange]) -> list[Ledg
                 copied = entry.copied
                 if leaders[_source(copied)].topic_id != copied.topic_id:
                     continue
-                is_of_window = bool(copied.reasons.get(Reason.OUTSIDE_WINDOW))
                 stretch = Stretch(entry, copied.start, copied.end)
-                witness = _witness(cluster, stretch, entry.window if is_of_window else None)
+                witness = _witness(cluster, stretch, _wanted(run.ledger, entry, strange))
                 if not witness.contradicted and witness.witnessed == copied.end - copied.start:
                     proved.append(entry)
     except FerryError as error:
@@ -138,11 +146,11 @@ def empty_on_source(run: RunContext, ranges: Iterable[LedgerRange]) -> list[Ledg
 
 
 def _is_empty(entry: LedgerRange) -> bool:
-    """Whether a range says nothing but that the source has no records there, or none of a backfill's time span."""
+    """Whether a range says nothing but that the source has no records there, or for a backfill none to copy."""
     copied = entry.copied
     by_the_source = _BY_THE_SOURCE - {Reason.LOST}
     if entry.window:
-        by_the_source |= {Reason.OUTSIDE_WINDOW}
+        by_the_source |= {Reason.OUTSIDE_WINDOW, Reason.COPIED_BEFORE}
     reasons = {reason: offsets for reason, offsets in copied.reasons.items() if offsets}
     return (
         copied.start < copied.end <= copied.start + _MOST_EMPTY
@@ -152,6 +160,28 @@ def _is_empty(entry: LedgerRange) -> bool:
         and not copied.preserved
         and copied.rewound_from < 0 <= copied.leader_epoch
     )
+
+
+def _wanted(ledger: LedgerTable, entry: LedgerRange, doubted: Container[int]) -> TimeWindow | None:
+    """Which records the backfill that has written ``entry`` was to copy; None where it says that there were none.
+
+    Args:
+        ledger: the flow's ledger.
+        entry: the range.
+        doubted: the ledger offsets of ranges that prove nothing.
+    """
+    copied, since, until = entry.copied, BEGINNING, FOREVER
+    if entry.window and copied.reasons.get(Reason.OUTSIDE_WINDOW):
+        since, until = entry.window.since_ms, entry.window.until_ms
+    accounts: list[Accounted] = []
+    if copied.reasons.get(Reason.COPIED_BEFORE):
+        for span in spans_into(ledger, [copied.topic_id], [copied.remote_topic_id]):
+            if span.source == _source(copied) and span.ledger_offset not in doubted:
+                # A truncation voids what was copied from there on.
+                accounts.append(Accounted(span.start, span.start, None, span.rewound_from >= 0))
+                accounts += (Accounted(it.source, it.source + it.records) for it in span.segments)
+    settled = (SettledSpan(*astuple(it)) for it in settled_spans(accounts))
+    return TimeWindow(since, until, settled) if entry.window else None
 
 
 def _source(copied: CopiedRange) -> TopicPartition:
@@ -169,13 +199,15 @@ def _absent(run: str, entry: LedgerRange) -> Iterator[Stretch]:
         yield Stretch(entry, first, min(end, first + _MOST_OFFSETS))
 
 
-def _witness(cluster: WireCluster, stretch: Stretch, window: Window | None = None) -> SourceWitness:
+def _witness(
+    cluster: WireCluster, stretch: Stretch, wanted: TimeWindow | None = None
+) -> SourceWitness:
     """What the source's log has there now; nothing is said of what it has no more, or not yet again.
 
     Args:
         cluster: the source.
         stretch: the offsets.
-        window: the timestamps of the records that count; None for all.
+        wanted: takes the records that count; None for all.
     """
     source_log = partition_log(cluster, stretch.source)
     at = first = max(stretch.start, source_log.start)
@@ -187,11 +219,8 @@ def _witness(cluster: WireCluster, stretch: Stretch, window: Window | None = Non
         if 0 <= stretch.entry.copied.leader_epoch < header.leader_epoch:
             break  # An unclean election has replaced what was copied.
         if header.base_offset < stretch.end and not (is_aborted or header.is_control):
-            strange += [
-                offset
-                for offset, timestamp, *_ in each_record(batch)
-                if first <= offset < stretch.end and _is_within(timestamp, window)
-            ]
+            records = [it for it in each_record(batch) if first <= it[0] < stretch.end]
+            strange += [it[0] for it in (wanted.leave_out(records)[0] if wanted else records)]
         at = min(header.next_offset, stretch.end)
         if at == stretch.end:
             break
@@ -199,10 +228,6 @@ def _witness(cluster: WireCluster, stretch: Stretch, window: Window | None = Non
     return SourceWitness(
         max(0, at - first), len(strange), (contradiction,) if contradiction else ()
     )
-
-
-def _is_within(timestamp: int, window: Window | None) -> bool:
-    return window is None or window.since_ms <= timestamp < window.until_ms
 
 
 def _shuffle_key(run: str, stretch: Stretch) -> int:

@@ -99,6 +99,7 @@ class GroupMoves(AsJson):
         source_cluster_id: the id of the cluster that the offsets come from, "" if unknown.
         gone: offsets that an earlier run has found and this one has not: of each group, with the time when they
             were found. Only in what is kept for when the source is gone.
+        unseen: topics in which the source does not show what groups have committed.
     """
 
     WHAT: ClassVar = "a record of groups"
@@ -111,6 +112,7 @@ class GroupMoves(AsJson):
     done_at: int = 0
     source_cluster_id: str = ""
     gone: tuple[GroupMove, ...] = ()
+    unseen: tuple[str, ...] = ()
 
     def partitions(self, *actions: Action) -> Iterator[tuple[GroupMove, PartitionMove]]:
         """Each partition of each group, or those with one of these actions."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.groups.translation import Kind
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.removals import first_of
 
 if TYPE_CHECKING:
     from kafka_ferry.groups.moves import GroupMove, PartitionMove
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from kafka_ferry.model.groups import Committed, Group
 
 _LONGEST_KEY: Final = 60
+_SHOWN: Final = 10
 UNKNOWN: Final = -1
 
 State = Literal["ready", "in use", "stuck"]
@@ -156,6 +158,7 @@ def outlook_of(
     is_done: bool,
     goes_to: str,
     hidden: Container[TopicPartition] = (),
+    unseen: Collection[str] = (),
 ) -> GroupOutlook:
     """Where one group continues.
 
@@ -168,6 +171,7 @@ def outlook_of(
         is_done: whether offsets were to be committed.
         goes_to: the other cluster's alias.
         hidden: the partitions of the other cluster that hide copied records from ``read_committed`` consumers.
+        unseen: topics in which the cluster that it leaves does not show what it has committed.
     """
     partitions = tuple(
         _partition(one, committed, copied_to, is_done=is_done) for one in move.partitions
@@ -178,6 +182,9 @@ def outlook_of(
         state, reason = "in use", f"it is already in use on {goes_to} (state {counterpart.state})."
     elif reasons := _why_stuck(move, partitions, logs, goes_to, hidden):
         state, reason = "stuck", reasons
+    elif unseen:
+        named = first_of(sorted(unseen), _SHOWN)
+        state, reason = "stuck", f"what it has committed in {named} is unknown."
     elif not partitions:
         state, reason = "stuck", reason or "it has no offsets of topics that the flow copies."
     without = _without(partitions, committed, logs)

@@ -245,6 +245,7 @@ def outlook(
             is_done=is_done,
             goes_to=flow.target.alias,
             hidden=hidden,
+            unseen=moves.unseen,
         )
         for move in moves.groups
     ]

@@ -96,7 +96,8 @@ def add_lost_offsets(
             "moved as it was seen.",
         )
     groups = tuple(now[name] for name in sorted(now))
-    return replace(moves, groups=groups, notes=notes, failures=tuple(dict.fromkeys(failures)))
+    unique = tuple(dict.fromkeys(failures))
+    return replace(moves, groups=groups, notes=notes, failures=unique, unseen=tuple(hidden))
 
 
 def _hold(

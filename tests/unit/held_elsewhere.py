@@ -162,7 +162,6 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/runs/test_where.py": "cli/commands/proof: where",
     "integration/connections/test_silent_brokers.py": "runs/state: step_time; wire: silent_brokers",
     "integration/connections/test_wire_admin.py": "wire: topic_configs",
-    "faults/test_moving_leaders.py": "copy/target/produce: partition_leaders",
     # Borders: Airflow.
     "system/runs/test_approval.py": f"{AIRFLOW}/dags: approval",
     "system/dags/test_assets.py": f"{AIRFLOW}/monitoring: assets",

@@ -237,6 +237,7 @@ class WireCluster(BrokerConnections):
 
     def _learn_from(self, *answers: Any) -> None:
         """Store where brokers are by the first answer, and by the others those of which it has not heard."""
+        self._cluster_id = answers[0].cluster_id or ""
         self._learn(
             {
                 broker.node_id: (broker.host, broker.port)

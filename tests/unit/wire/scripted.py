@@ -229,7 +229,10 @@ class ScriptedBroker:
 
 
 def metadata(
-    brokers: Mapping[int, ScriptedBroker], controller: int = 1, topics: Sequence[Any] = ()
+    brokers: Mapping[int, ScriptedBroker],
+    controller: int = 1,
+    topics: Sequence[Any] = (),
+    cluster_id: str = "orders",
 ) -> bytes:
     """An answer that says where the brokers are, which is the controller, and of these topics."""
     response, version = METADATA.response[None], METADATA.version
@@ -237,7 +240,14 @@ def metadata(
         sample(response.MetadataResponseBroker, version, node_id=node, host=HOST, port=broker.port)
         for node, broker in brokers.items()
     ]
-    answer = sample(response, version, brokers=entries, controller_id=controller, topics=topics)
+    answer = sample(
+        response,
+        version,
+        brokers=entries,
+        controller_id=controller,
+        topics=topics,
+        cluster_id=cluster_id,
+    )
     encoded: bytes = answer.encode(version=version)
     return encoded
 

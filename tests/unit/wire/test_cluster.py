@@ -21,6 +21,7 @@ from kafka_ferry.wire import WireCluster, borrow
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION
 from kafka_ferry.wire.connections import connection as connection_module
 from kafka_ferry.wire.connections.connection import Connection
+from kafka_ferry.wire.groups.offsets import fetch_offsets
 from kafka_ferry.wire.partition_leader import topics_request
 from kafka_ferry.wire.silent_brokers import silent_brokers
 
@@ -84,6 +85,40 @@ def test_a_broker_is_learned_where_only_a_coordinator_is_known(start: Starting) 
     with cluster_of(brokers[1]) as cluster:
         assert cluster.coordinator("readers", GROUP).peer == (HOST, brokers[2].port)
         assert cluster.connection(3).peer == (HOST, brokers[3].port)
+
+
+@pytest.mark.parametrize("finds", ["leaders", "coordinator", "group"])
+def test_a_broker_of_another_cluster_is_asked_nothing(start: Starting, finds: str) -> None:
+    """Whoever holds one cluster could have the flow write to the other one, where its login is good for both."""
+    own, stranger = start(), start()
+    say_where({1: own, 2: stranger}, coordinator=2)
+    stranger.speak({METADATA: metadata({2: stranger}, cluster_id="another")})
+    with cluster_of(own) as cluster:
+        if finds == "leaders":
+            cluster.topic_leaders("orders")
+        with pytest.raises(
+            ClusterUnreachable, match="of the cluster another, but brokers of orders"
+        ):
+            if finds == "leaders":
+                cluster.connection(2)
+            elif finds == "coordinator":
+                cluster.coordinator("writer", TRANSACTION)
+            else:
+                (error,) = fetch_offsets(cluster, ["readers"]).values()
+                raise error
+        assert cluster.connection(1).is_idle
+
+
+def test_a_cluster_that_was_made_again_at_its_place_is_known_by_its_new_id(start: Starting) -> None:
+    brokers = {1: start(), 2: start()}
+    say_where(brokers)
+    with cluster_of(brokers[1]) as cluster:
+        assert cluster.connection(2).is_idle
+        cluster.close()
+        for broker in brokers.values():
+            broker.speak({METADATA: metadata(brokers, cluster_id="new")})
+        assert cluster.cluster_id() == "new"
+        assert cluster.connection(2).is_idle
 
 
 def test_several_coordinators_are_looked_up_in_one_round_trip(
@@ -251,7 +286,8 @@ def test_no_connection_is_waited_for_where_another_broker_will_do(
             client = waiting.enter_context(socket.socket())
             client.setblocking(False)
             client.connect_ex(where)
-        with cluster_of(request_timeout_ms=9_000, **settings) as cluster:
+        servers = [f"{HOST}:{where[1]}"]
+        with cluster_of(bootstrap_servers=servers, request_timeout_ms=9_000, **settings) as cluster:
             for node in range(1, 4):
                 cluster.add_broker(node, *where)
             began = time.monotonic()

@@ -14,6 +14,7 @@ from typing import Any, Final, Self, TypeVar
 from kafka.protocol.metadata import MetadataRequest
 
 from kafka_ferry.errors import ClusterUnreachable, FerryError
+from kafka_ferry.printable import excerpt
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.connections.sockets import Backoff, bootstrap_addresses, idle_limit_s
 
@@ -31,6 +32,8 @@ _ASKED: Final = 3
 _LATELY_S: Final = 30.0
 # A second connection, for requests while the broker's first one has answers pending.
 _ASIDE: Final = -1
+# Metadata names the cluster since Kafka 0.10.1; before, no topics meant all of them.
+_WITH_CLUSTER_ID: Final = 2
 
 _T = TypeVar("_T")
 
@@ -47,6 +50,8 @@ class BrokerConnections:
         self.alias = alias
         self._settings = settings
         self._brokers: dict[int, tuple[str, int]] = {}
+        # None where no broker was asked for it, "" where the cluster does not name itself.
+        self._cluster_id: str | None = None
         self._connections: dict[tuple[int, int], Connection] = {}
         self._silent_at: dict[int, float] = {}
         self._unopened: dict[int, ClusterUnreachable] = {}
@@ -62,7 +67,14 @@ class BrokerConnections:
         self.close()
 
     def add_broker(self, node: int, host: str, port: int) -> None:
-        """Store a broker's address from an answer that named it."""
+        """Store a broker's address from an answer that named it.
+
+        Raises:
+            ClusterUnreachable: if no broker says of which cluster the one that answered is, where that is not known.
+        """
+        if self._cluster_id is None and not self._is_bootstrap((host, port)):
+            # No broker is known yet but the bootstrap servers.
+            self._cluster_id = self._ask_some(_cluster_id_of)
         self._learn({**self._brokers, node: (host, port)})
 
     def open(self, nodes: Iterable[int]) -> None:
@@ -286,6 +298,31 @@ class BrokerConnections:
         hung_up = {node for (node, _), connection in self._connections.items() if connection.closed}
         return sorted(self._brokers, key=lambda n: (n in hung_up, self._silent_at.get(n, 0.0)))
 
+    def _require_member(self, connection: Connection) -> None:
+        """Check that a broker that others have named is of their cluster; closes the connection where it is not.
+
+        Whoever holds a cluster could name brokers of another one, such as the flow's other side. Where these let the
+        flow in, what is meant for this cluster would be written there, or read from there.
+
+        Raises:
+            ClusterUnreachable: if it says that it is of another one.
+        """
+        try:
+            own = _cluster_id_of(connection)
+        except FerryError:
+            connection.close()
+            raise
+        if own and self._cluster_id and own != self._cluster_id:
+            connection.close()
+            raise ClusterUnreachable(
+                f"{connection.address} is of the cluster {excerpt(own)}, but brokers of {excerpt(self._cluster_id)} "
+                "name it as one of theirs.",
+                advice="Look at the advertised.listeners of the brokers, and who answers at that address.",
+            )
+
+    def _is_bootstrap(self, address: tuple[str, int]) -> bool:
+        return address in bootstrap_addresses(self._settings)
+
     def _learn(self, brokers: Mapping[int, tuple[str, int]]) -> None:
         """Store the brokers' current addresses; brokers that have moved get new connections."""
         for (node, _), connection in self._connections.items():
@@ -309,6 +346,8 @@ class BrokerConnections:
             heed = partial(self._heed_silence, broker)
             hurried = self._any_will_do
             made = Connection(*broker, settings, self.alias, heed, is_hurried=hurried)
+            if not self._is_bootstrap(broker):
+                self._require_member(made)
         except ClusterUnreachable:
             self._backoff.note_failure(broker)
             self._silent_at[node] = time.monotonic()
@@ -317,3 +356,10 @@ class BrokerConnections:
         self._silent_at.pop(node, None)
         self._connections[node, number] = made
         return made
+
+
+def _cluster_id_of(connection: Connection) -> str:
+    """Of which cluster a broker says that it is, "" where it does not."""
+    if not connection.offers(MetadataRequest, version=_WITH_CLUSTER_ID):
+        return ""
+    return str(connection.call(MetadataRequest(topics=[])).cluster_id or "")

@@ -24,6 +24,8 @@ _RECREATED: Final = (
     "the target's topic was deleted and recreated since it was planned; the next run handles it."
 )
 
+_SOURCE: Final = "the brokers of the target say that they are of the source's cluster: look at its bootstrap.servers."
+
 
 def leaders_of(
     cluster: WireCluster, remote: Collection[TopicPartition], own: Collection[TopicPartition]
@@ -114,6 +116,9 @@ def _check(
         verdicts.fail_for_now(range_, range_.start, leader.error, _why_none(leader))
     elif range_.remote_topic_id not in ("", leader.topic_id):
         verdicts.fail(range_, range_.start, _RECREATED)
+    elif leader.cluster_id and range_.origins == (leader.cluster_id,):
+        # A plan has asked too, but the answer may be another one by now, and a topic's id is only what a broker says.
+        verdicts.fail(range_, range_.start, _SOURCE)
     elif leader.in_sync < min(min_insync_replicas, leader.replicas):
         # Not even an abort marker could be written: the partition would block all the others.
         verdicts.fail_for_now(range_, range_.start, NOT_ENOUGH_REPLICAS)

@@ -30,6 +30,7 @@ from kafka.protocol.admin import (
 )
 from kafka.protocol.metadata import MetadataRequest
 
+from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.wire import WireCluster, borrow
 from kafka_ferry.wire.any_broker import TooOld, ask
 from kafka_ferry.wire.partition_leader import topic_id_text
@@ -80,7 +81,7 @@ class WireAdmin:
 
     def describe_topics(self, topics: TopicCollection, *, request_timeout: float = 0) -> _Futures:
         """Ids and replicas of topics."""
-        return {
+        futures = {
             topic.name: _future(
                 topic.error_code,
                 "",
@@ -97,6 +98,7 @@ class WireAdmin:
             )
             for topic in self._metadata(topics.topic_names).topics
         }
+        return self._of_all(topics.topic_names, futures)
 
     def describe_configs(
         self, resources: Sequence[ConfigResource], *, request_timeout: float = 0
@@ -115,15 +117,15 @@ class WireAdmin:
                     resources=requested, include_synonyms=False, include_documentation=False
                 )
             ).results
-        return {
-            by_name[result.resource_name]: _future(
+        futures = {
+            result.resource_name: _future(
                 result.error_code,
                 result.error_message,
                 {entry.name: _config_entry(entry) for entry in result.configs},
             )
             for result in results
-            if result.resource_name in by_name
         }
+        return {by_name[name]: it for name, it in self._of_all(by_name, futures).items()}
 
     def incremental_alter_configs(
         self,
@@ -155,11 +157,10 @@ class WireAdmin:
             )
         except TooOld:
             return {it: _future(KafkaError.UNSUPPORTED_VERSION) for it in resources}
-        return {
-            by_name[it.resource_name]: _future(it.error_code, it.error_message)
-            for it in answer.responses
-            if it.resource_name in by_name
+        futures = {
+            it.resource_name: _future(it.error_code, it.error_message) for it in answer.responses
         }
+        return {by_name[name]: it for name, it in self._of_all(by_name, futures).items()}
 
     def create_topics(
         self,
@@ -191,7 +192,7 @@ class WireAdmin:
                 topics=new_topics, timeout_ms=_ms(operation_timeout), validate_only=validate_only
             )
         )
-        return _by_name(answer.topics)
+        return self._of_all([topic.topic for topic in topics], _by_name(answer.topics))
 
     def create_partitions(
         self,
@@ -220,7 +221,7 @@ class WireAdmin:
             answer = self._change(request)
         except TooOld:
             return {topic.topic: _future(KafkaError.UNSUPPORTED_VERSION) for topic in topics}
-        return _by_name(answer.results)
+        return self._of_all([topic.topic for topic in topics], _by_name(answer.results))
 
     def delete_topics(
         self, topics: Sequence[str], *, operation_timeout: float, request_timeout: float = 0
@@ -229,7 +230,19 @@ class WireAdmin:
         answer = self._change(
             DeleteTopicsRequest(topic_names=list(topics), timeout_ms=_ms(operation_timeout))
         )
-        return _by_name(answer.responses)
+        return self._of_all(topics, _by_name(answer.responses))
+
+    def _of_all(self, names: Iterable[str], futures: _Futures) -> _Futures:
+        """What was answered for ``names``, and for no other one.
+
+        Raises:
+            ClusterUnreachable: if one has no answer, which says neither that it was changed nor that it is gone.
+        """
+        names = list(names)
+        for name in names:
+            if name not in futures:
+                raise ClusterUnreachable(f"{self._alias} did not answer for {name}.")
+        return {name: futures[name] for name in names}
 
     def _metadata(self, topics: Iterable[str] | None, *, operations: bool = False) -> Any:
         entries = topics and [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]

@@ -215,6 +215,15 @@ class AuditReport(AsJson):
                 f"Compacted topics were compared by the latest record of each key, and not by their "
                 f"order: {by_keys}."
             )
+        if there_alone := _names(
+            part
+            for part in self.partitions
+            if part.pair.by == "keys" and not part.pair.source_compacts
+        ):
+            yield (
+                f"Only {self.target} compacts {there_alone}: whether it lacks older records of a key, which "
+                f"{self.source} keeps, was not compared."
+            )
         if no_times := _names(part for part in self.partitions if not part.pair.times):
             yield (
                 "Timestamps were not compared where the target's topic has message.timestamp.type="
@@ -247,9 +256,9 @@ class AuditReport(AsJson):
     def _skip_lines(self) -> Iterator[str]:
         counts = [part.counts for part in self.partitions]
         sums = {
-            "records of the target were not compared: the source's retention has deleted their records, "
+            "records of the target were not compared: the source's retention may have deleted their records, "
             "before its log start": sum(one.expired for one in counts),
-            "records of the source were not compared: the target's retention has deleted their copies, "
+            "records of the source were not compared: the target's retention may have deleted their copies, "
             "before its log start": sum(one.removed for one in counts),
             "records at the end of the source's logs were too recent to be called missing": sum(
                 one.pending for one in counts

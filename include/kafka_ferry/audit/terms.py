@@ -45,12 +45,14 @@ class LogExtent:
         since: the first offset that is looked at; after ``log_start`` if a time window begins later.
         end: the offset after the last one that is looked at.
         gone: whether the cluster has no such partition.
+        kept: whether the topic's retention deletes nothing: what lay before ``log_start`` is missing.
     """
 
     log_start: int = 0
     since: int = 0
     end: int = 0
     gone: bool = False
+    kept: bool = False
 
     @property
     def offsets(self) -> int:
@@ -60,7 +62,7 @@ class LogExtent:
     @property
     def lost_head(self) -> bool:
         """Whether the log may have lost records that belong to the comparison."""
-        return 0 < self.log_start == self.since
+        return not self.kept and 0 < self.log_start == self.since
 
 
 @dataclass(frozen=True, slots=True)

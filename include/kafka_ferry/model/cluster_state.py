@@ -43,6 +43,12 @@ class Topic:
         return "compact" in self.configs.get("cleanup.policy", "")
 
     @property
+    def is_kept_forever(self) -> bool:
+        """Whether retention deletes none of its records, as far as its configs are known."""
+        limits = (self.configs.get("retention.ms"), self.configs.get("retention.bytes"))
+        return limits == ("-1", "-1") or self.configs.get("cleanup.policy") == "compact"
+
+    @property
     def is_tiered(self) -> bool:
         """Whether its brokers keep old segments in remote storage (KIP-405)."""
         return self.configs.get("remote.storage.enable") == "true"

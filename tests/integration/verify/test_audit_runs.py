@@ -111,6 +111,23 @@ def test_a_shuffled_topic_is_compared_without_order(
     assert not any(part["in_order"] for part in report["partitions"])
 
 
+@pytest.mark.parametrize(("retention", "missing"), [("604800000", 0), ("-1", 40)])
+def test_what_lies_before_the_log_of_a_target_that_keeps_all_is_missing(
+    pair: Pair, retention: str, missing: int
+) -> None:
+    topic = pair.unique("kept")
+    flow = pair.flow([topic])
+    both = Clusters(pair.folder, pair.primary, pair.backup)
+    both.write(pair.primary, topic, [records(100)])
+    create_topic(pair.backup.bootstrap, remote(flow, topic), retention_ms=retention)
+    produce(pair.backup.bootstrap, remote(flow, topic), records(100))
+    delete_before(pair.backup, remote(flow, topic), 40)
+
+    counts = audited(flow)["partitions"][0]["counts"]
+
+    assert (counts["removed"], counts["missing"]) == (40 - missing, missing)
+
+
 @pytest.mark.long
 def test_an_audit_that_was_killed_continues_where_it_was(
     clusters: Clusters, unique: Unique

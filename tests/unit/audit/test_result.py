@@ -115,6 +115,9 @@ def test_ways_of_comparing_are_said_by_topic() -> None:
         a_report(keys, stamped, replace(SAME, in_order=False, unlisted=4), EMPTY).statements
     )
     assert "latest record of each key, and not by their order: orders." in said
+    assert "Only eu compacts" not in said
+    alone = replace(keys, pair=replace(keys.pair, source_compacts=False))
+    assert "Only eu compacts orders: whether it lacks older" in " ".join(a_report(alone).statements)
     assert "Timestamps were not compared" in said
     assert "order was not compared" in said
     assert "4 records with a finding are counted, but not listed." in said

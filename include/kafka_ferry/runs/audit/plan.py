@@ -155,7 +155,11 @@ def _pairs(
             partition=number,
             remote_topic=remote.name,
             source=source_extents.get(TopicPartition(ours.name, number), gone),
-            target=target_extents.get(TopicPartition(remote.name, number), gone),
+            # Of the source, an application may delete what it has read, as Kafka Streams does, whatever retention says.
+            target=replace(
+                target_extents.get(TopicPartition(remote.name, number), gone),
+                kept=remote.is_kept_forever,
+            ),
             by="keys" if is_compacted else "order",
             times=not remote.stamps_append_time,
             source_compacts=ours.is_compacted,

@@ -357,6 +357,9 @@ class AppendMissing:
 
     def _refusal_by_content(self, entry: LedgerRange, held: HeldRecords) -> str:
         if not held.missing:
+            if held.expired:
+                before = count(held.expired, "record")
+                return f"the target's log starts after {before} of it, which count as deleted: no other is missing."
             return "the target has a record at each of its offsets: nothing is missing."
         if not held.wanted:
             return (

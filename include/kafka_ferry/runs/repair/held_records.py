@@ -87,6 +87,11 @@ class HeldRecords:
         )
 
     @property
+    def expired(self) -> int:
+        """How many of its records lie before the log's start: retention or DeleteRecords has taken them."""
+        return sum(target < self.log_start for _, target in self._pairs())
+
+    @property
     def places(self) -> Span:
         """Where the wanted records were on the target: the first and the last offset."""
         wanted = set(self.wanted)

@@ -148,6 +148,22 @@ class OffsetMap:
             history = History.of(self._copied.set_back(diverged_at))
         return _count_inside(start, end, history.written.reverse(), (history.kept.reverse(),))
 
+    def count_copies(
+        self, start: int, end: int, *, since: int, accepted: Sequence[tuple[int, int]] = ()
+    ) -> int:
+        """How many *target* offsets of ``[start, end)`` were given to copies of records that the source still has.
+
+        Args:
+            start: the first offset.
+            end: the offset after the last one.
+            since: the first *source* offset of records that count.
+            accepted: the offsets ``[start, end)`` of copies that do not count.
+        """
+        bounds = np.array(accepted, dtype=np.int64).reshape(-1, 2)
+        left_out = Runs(bounds[:, 0], bounds[:, 0], bounds[:, 1] - bounds[:, 0])
+        copies = self._there.kept.reverse().image_from(since)
+        return _count_inside(start, end, copies, (left_out,))
+
     def count_strangers(self, start: int, end: int) -> int:
         """How many *target* offsets of ``[start, end)`` are neither copies nor the markers after them."""
         copies = self._there.written.reverse()

@@ -15,12 +15,14 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError, VerificationFailed
+from kafka_ferry.groups.outlook import GroupOutlook
 from kafka_ferry.groups.routes import routes
 from kafka_ferry.ledger.proofs import accepted_ranges
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.retry import retry_for
 from kafka_ferry.runs import Run
+from kafka_ferry.runs.failover.failover import failover
 from kafka_ferry.runs.repair import append_missing
 from kafka_ferry.runs.repair.append_missing import AppendMissing
 from kafka_ferry.runs.repair.held_records import HeldRecords, read_held
@@ -37,6 +39,7 @@ from tests.support.records.builders import (
     recreate_topic,
     set_config,
 )
+from tests.support.records.groups import commit_alone
 from tests.support.records.histories import named, told, values
 from tests.support.runs.command_line import ferry
 from tests.support.runs.flows import copy_more, copy_now, failures, ledger_of, make_flow, remote
@@ -68,6 +71,12 @@ def audited(flow: Flow, folder: Path) -> str:
     shown = ferry("repair", "--audit", str(out / "report.json"), "--config", flow.file)
     assert shown.returncode == 2, shown
     return shown.stdout
+
+
+def the_group(flow: Flow, name: str) -> GroupOutlook:
+    """Where a group would continue on the target."""
+    (group,) = failover(flow, [name], dry_run=True).groups
+    return group
 
 
 def judged(flow: Flow, run: str) -> None:
@@ -145,7 +154,15 @@ def test_what_was_lost_is_appended_once_and_proved_and_each_map_knows_it(
     with GroupControl(flow.target) as groups:
         for group, offset in (("readers", 50), ("laggards", 3)):
             groups.commit({Group(group): {there: Committed(offset)}})
+    judged(flow, "run-3")
+    next_reader = unique("next")
+    commit_alone(primary, next_reader, {TopicPartition(topic, 0): 25})
+    assert the_group(flow, next_reader).state == "ready"
     lose(target, name, remote(flow, kept))
+    # No verification has found it yet.
+    stuck = the_group(flow, next_reader)
+    assert (stuck.state, stuck.not_copied) == ("stuck", 15)
+    assert f"15 records of {topic}-0 that it has not read are gone from {name}-0" in stuck.reason
     with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
         judged(flow, "run-4")
 
@@ -222,6 +239,8 @@ def test_what_was_lost_is_appended_once_and_proved_and_each_map_knows_it(
     assert [place.state for place in places] == ["lost", "there", ""]
     assert places[2].reason == "copied-before", "the repair that came late"
 
+    assert the_group(flow, next_reader).state == "ready"
+
     # What was appended is lost too.
     lose(target, name)
     this = AppendMissing(flow)
@@ -273,6 +292,9 @@ def test_what_the_source_no_longer_has_stays_missing_and_what_was_changed_is_ref
     assert "15 records are out of order only because a backfill or a repair" in shown.stdout
     # What the source no longer has either is not missing.
     assert shown.returncode == 0
+    delete_before(target, name, 5)
+    of_expired = AppendMissing(flow).proposal(TopicPartition(topic, 0), 0)
+    assert "starts after 5 records of it, which count as deleted" in of_expired.refusal
 
     restored = unique("restored")
     create_topic(target.bootstrap, restored)

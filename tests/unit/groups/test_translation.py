@@ -108,6 +108,35 @@ def test_a_target_offset_is_found_on_the_source_by_the_same_rule(
 
 
 @pytest.mark.parametrize(
+    ("map_", "span", "since", "accepted", "copies"),
+    [
+        # A marker is no copy, and what lies after the last one neither.
+        (ORDERS, (10, 30), 0, [], 7),
+        (ORDERS, (14, 17), 0, [], 2),
+        (ORDERS, (15, 16), 0, [], 0),
+        # What the group has read, or nobody expects there any more.
+        (ORDERS, (10, 30), 4, [], 3),
+        (ORDERS, (10, 30), 0, [(11, 13), (16, 17)], 4),
+        # The source has lost what was copied from 60 to 99.
+        (CUT_BACK, (50, 100), 0, [], 10),
+        (CUT_BACK, (50, 116), 0, [], 25),
+        # Copied late: the group has read what was before its offset.
+        (BACKFILLED, (0, 111), 100, [], 10),
+        (PRESERVED, (5, 20), 0, [], 9),
+        (NO_RECORDS, (0, 9), 0, [], 0),
+    ],
+)
+def test_copies_between_two_target_offsets_are_counted(
+    map_: OffsetMap,
+    span: tuple[int, int],
+    since: int,
+    accepted: list[tuple[int, int]],
+    copies: int,
+) -> None:
+    assert map_.count_copies(*span, since=since, accepted=accepted) == copies
+
+
+@pytest.mark.parametrize(
     ("offset", "bounds", "expected"),
     [
         (0, {"log_start": 12}, (12, "clamped")),

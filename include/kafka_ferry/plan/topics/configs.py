@@ -86,7 +86,7 @@ def wanted_configs(flow: Flow, source: Topic, *, untiered: bool = False) -> dict
     names = source.overrides | source.dynamic
     if flow.use_defaults_from == "source":
         names |= source.defaults
-    synced = {name: source.configs[name] for name in names if _is_synced(flow, name, tiers)}
+    synced = {name: source.configs[name] for name in names if follows_source(flow, name, tiers)}
     configured = flow.configs_of(source.name)
     wanted = {**synced, **configured}
     # Brokers refuse a local retention above the whole one; without it, the two are the same.
@@ -125,7 +125,7 @@ def sync_configs(
     tiers = source.is_tiered and not pair.untiered
 
     def is_synced(name: str) -> bool:
-        return name in configured or _is_synced(flow, name, tiers)
+        return name in configured or follows_source(flow, name, tiers)
 
     current = {name: remote.configs[name] for name in remote.overrides if is_synced(name)}
     after: dict[str, str | None] = {}
@@ -201,7 +201,14 @@ def no_tiers(alias: str) -> str:
     )
 
 
-def _is_synced(flow: Flow, name: str, tiers: bool) -> bool:
+def follows_source(flow: Flow, name: str, tiers: bool) -> bool:
+    """Whether remote topics take a config over from the source's.
+
+    Args:
+        flow: the flow.
+        name: the config.
+        tiers: whether the target has tiered storage for its topics.
+    """
     if is_of_tiers(name) and not tiers:
         return False
     return name not in NEVER and not _exclusions(flow.config_properties_exclude).fullmatch(name)

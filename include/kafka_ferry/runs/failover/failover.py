@@ -40,6 +40,7 @@ from kafka_ferry.runs.failover.last_known import (
     seen_groups,
     translate_known,
 )
+from kafka_ferry.runs.failover.unread_copies import UnreadCopies
 from kafka_ferry.runs.failover.unread_letters import unread_letters
 from kafka_ferry.runs.failover.unread_losses import unread_losses
 from kafka_ferry.runs.failover.unread_partitions import unread_partitions
@@ -116,7 +117,12 @@ def failover(
             notes += tuple(unread_partitions(flow, ledger, moves, copied_to))
         notes += tuple(_of_other_sources(flow, moves))
         result = outlook(
-            flow, ledger, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes
+            *(flow, ledger, moves, copied_to),
+            run=run,
+            at=at,
+            is_done=not dry_run,
+            notes=notes,
+            asks_source=not silence,
         )
         return replace(result, source_answers=not silence)
 
@@ -215,6 +221,7 @@ def outlook(
     at: int,
     is_done: bool,
     notes: Collection[str] = (),
+    asks_source: bool = True,
 ) -> Outlook:
     """Where the groups continue on ``flow``'s target, read from the target after they were moved.
 
@@ -227,6 +234,7 @@ def outlook(
         at: its time.
         is_done: whether offsets were committed, not only planned.
         notes: further notes.
+        asks_source: whether ``flow``'s source answers.
     """
     names = [move.group.name for move in moves.groups]
     with GroupControl(flow.target) as target:
@@ -249,6 +257,8 @@ def outlook(
         )
         for move in moves.groups
     ]
+    starts = {one.source: one.start for _, one in moves.partitions()}
+    unread_copies = UnreadCopies(flow, ledger, readable.values(), starts, asks_source=asks_source)
     unknown = [it for it in (*states.values(), *committed.values()) if isinstance(it, FerryError)]
     return Outlook(
         flow=flow.name,
@@ -257,7 +267,7 @@ def outlook(
         goes_to=flow.target.alias,
         at=at,
         is_done=is_done,
-        groups=_with_records(flow.target, groups),
+        groups=unread_copies.stuck(_with_records(flow.target, groups)),
         notes=(
             *notes,
             *moves.notes,

@@ -86,6 +86,7 @@ class Verdict(AsJson):
         compacted: copied records of these ranges that are not there, which the cleaner of a compacted topic may
             have removed: nothing else is known of them.
         accepted: copied records of these ranges that are missing, which a person has decided to leave so.
+        expired: copied records of these ranges that lie before the start of the target's log.
         docs: the index page of the Data Docs, None where none were written.
     """
 
@@ -101,6 +102,7 @@ class Verdict(AsJson):
     heartbeats: int = 0
     compacted: int = 0
     accepted: int = 0
+    expired: int = 0
     docs: Path | None = None
 
     @property
@@ -125,21 +127,30 @@ class Verdict(AsJson):
 
     @property
     def not_there(self) -> str:
-        """How many records a cleaner may have removed, or are accepted as missing, and which ranges are gone; or "".
+        """How many records are not there for a reason, and which ranges are gone; or "".
 
-        A lost segment leaves the same as a cleaner: only an audit, which reads keys, can tell.
+        A lost segment leaves the same as retention or a cleaner: of the latter an audit, which reads keys, can tell.
         """
         compacted = (
             f" ({self.compacted:,} more are not there any more, which the target's log compaction may explain; "
             "ferry audit compares keys)"
+        )
+        expired = (
+            f" ({self.expired:,} more lie before the start of the target's log: retention or DeleteRecords has taken "
+            "them, or a disk has lost them)"
         )
         accepted = f" ({self.accepted:,} more are missing, and accepted: repair --leave)"
         gone = (
             f"; {count(self.gone, 'range')} of a copy that was deleted or given up since, of which nothing was "
             "looked at"
         )
-        parts = (compacted, self.compacted), (accepted, self.accepted), (gone, self.gone)
-        return "".join(text for text, is_any in parts if is_any)
+        parts = {
+            compacted: self.compacted,
+            expired: self.expired,
+            accepted: self.accepted,
+            gone: self.gone,
+        }
+        return "".join(text for text, is_any in parts.items() if is_any)
 
     def join(self, results: Iterable[ExpectationResult]) -> Verdict:
         """The verdict with the results of other expectations, added later."""

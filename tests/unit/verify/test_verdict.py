@@ -36,6 +36,11 @@ FALSE = ExpectationResult("no offset was copied twice", "partitions", False, "cr
             "Proved complete: 20 records in 2 ranges read back (1,180 more are missing, and accepted: repair --leave), "
             "1 of 1 checks are true",
         ),
+        (
+            Verdict(True, (TRUE,), ranges=2, records=20, expired=1_180),
+            "Proved complete: 20 records in 2 ranges read back (1,180 more lie before the start of the target's log: "
+            "retention or DeleteRecords has taken them, or a disk has lost them), 1 of 1 checks are true",
+        ),
         (Verdict(True, (TRUE,)), "Nothing new was read back: 1 of 1 checks are true"),
     ],
 )

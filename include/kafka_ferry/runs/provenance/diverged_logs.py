@@ -20,7 +20,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_ferry.batched import batched
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.ledger.queries.last_records import (
     CopyEnd,
     LastRecord,
@@ -245,9 +245,6 @@ def _compare(
                 return replaced, unseen, why
             with connect(target) as other:
                 for it, look in _looks(cluster, other, last):
-                    if not look:
-                        why = why or f"{it.source} has no leader."
-                        continue
                     if time.monotonic() > until:
                         break
                     try:
@@ -306,8 +303,8 @@ def _last(
 
 def _looks(
     cluster: WireCluster, other: WireCluster, last: Sequence[LastRecord | CopyEnd]
-) -> Iterator[tuple[LastRecord | CopyEnd, Callable[[], bool | None] | None]]:
-    """``last``, each with what tells whether the source still has it; None where a log has no leader."""
+) -> Iterator[tuple[LastRecord | CopyEnd, Callable[[], bool | None]]]:
+    """``last``, each with what tells whether the source still has it; None where nothing does."""
     logs = retry(lambda: led_logs(cluster, [it.source for it in last]))
     copied = [it.target for it in last if isinstance(it, LastRecord)]
     copies = retry(lambda: led_logs(other, copied))
@@ -318,17 +315,22 @@ def _looks(
         for it in some:
             if isinstance(it, LastRecord):
                 log, copy = here.get(it.source), there_batches.get(it.target)
-                yield (
-                    it,
-                    (log and copy and partial(_has_last, cluster, log, other, copy, it)) or None,
-                )
+                yield it, partial(_has_last, cluster, log, other, copy, it)
             else:
-                log = logs.get(it.source)
-                yield it, log and partial(_has_nothing_since, cluster, log, it)
+                yield it, partial(_has_nothing_since, cluster, logs.get(it.source), it)
 
 
-def _has_nothing_since(cluster: WireCluster, log: PartitionLog, it: CopyEnd) -> bool | None:
+def _led(partition: TopicPartition, log: PartitionLog | None) -> PartitionLog:
+    if log is None:
+        raise ClusterUnreachable(f"{partition} has no leader.")
+    return log
+
+
+def _has_nothing_since(
+    cluster: WireCluster, known: PartitionLog | None, it: CopyEnd
+) -> bool | None:
     """Whether a log still has no record where copying ended without one; None where nothing tells."""
+    log = _led(it.source, known)
     if it.end > log.end:
         return False
     if not it.is_ended:
@@ -338,9 +340,14 @@ def _has_nothing_since(cluster: WireCluster, log: PartitionLog, it: CopyEnd) -> 
 
 
 def _has_last(
-    cluster: WireCluster, log: PartitionLog, other: WireCluster, copy: PartitionLog, it: LastRecord
+    cluster: WireCluster,
+    known: PartitionLog | None,
+    other: WireCluster,
+    known_copy: PartitionLog | None,
+    it: LastRecord,
 ) -> bool | None:
     """``has_copied`` of a last record; where that is compacted away, of the newest one of its range that is left."""
+    log, copy = _led(it.source, known), _led(it.target, known_copy)
     has = has_copied(
         cluster, log, it.offset, (other, copy, it.target_offset), is_changed=it.is_changed
     )

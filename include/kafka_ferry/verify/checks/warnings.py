@@ -46,7 +46,8 @@ WARNINGS: Final = Suite[RangeRow](
                 f"{row.recount.expired:,} of {count(row.ledger.copied, 'record')} below the log start"
             ),
             "The remote topic's retention is shorter than the time until it was verified; or the "
-            "source's log start, which it follows where offsets are preserved, has passed them.",
+            "source's log start, which it follows where offsets are preserved, has passed them. Where it keeps records "
+            "for ever, somebody has deleted them, or a disk has lost them.",
             only_where="first_proof",
         ),
         Check(

@@ -80,6 +80,7 @@ def judge(rows: Rows, terms: Terms) -> Verdict:
         ),
         compacted=sum(row.recount.target_compacted for row in ranges),
         accepted=sum(row.recount.accepted_missing for row in ranges),
+        expired=sum(row.recount.expired for row in ranges),
     )
     return _judge(SUITES, rows, terms, verdict)
 

@@ -111,7 +111,7 @@ class WireCluster(BrokerConnections):
     ) -> None:
         """Check that a broker has answered for every partition, and for no other one.
 
-        A missing answer is neither yes nor no. And whoever acts on one that nobody has asked for does it where another
+        A missing answer is neither yes nor no; and one that was not asked for would have the run act where another
         broker leads, which has said nothing.
 
         Raises:
@@ -123,7 +123,7 @@ class WireCluster(BrokerConnections):
         asked = set(partitions)
         for partition in answered:
             if partition not in asked:
-                raise unasked(self.alias, partition)
+                raise foreign_answer(self.alias, partition)
 
     def coordinator(self, key: str, kind: int) -> Connection:
         """The connection to the coordinator of a group (``GROUP``) or transactional id (``TRANSACTION``).
@@ -258,7 +258,7 @@ class WireCluster(BrokerConnections):
         return answers[0], _newest_leaders(answers)
 
 
-def unasked(alias: str, partition: TopicPartition) -> ClusterUnreachable:
+def foreign_answer(alias: str, partition: TopicPartition) -> ClusterUnreachable:
     """The error for an answer about a partition that the request did not name."""
     return ClusterUnreachable(f"{alias} answered for {excerpt(str(partition))}, unasked.")
 

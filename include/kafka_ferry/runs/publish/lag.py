@@ -267,7 +267,7 @@ def _rows(
         if stored.partitions.get(str(remote)) and remote.topic not in with_position:
             gone = "ledger gone"
         is_gone = gone not in {"", "source truncated"}
-        # What was proved of a copy that may be deleted, nobody can say to be there.
+        # What was proved of a copy that may be deleted may not be there.
         is_there = not is_gone and remote.topic not in logs.unseen
         if gone == "source truncated":
             begin = logs.diverged[tp]

@@ -22,7 +22,7 @@ from kafka_ferry.batches import AbortedTransaction, Batch, MalformedBatch
 from kafka_ferry.batches.record_format.split import first_past
 from kafka_ferry.errors import ClusterUnreachable, CorruptBatch, FerryError
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.wire.cluster import WireCluster, unasked
+from kafka_ferry.wire.cluster import WireCluster, foreign_answer
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.error_codes import (
     INCONSISTENT_TOPIC_ID,
@@ -274,7 +274,7 @@ class PendingFetch:
             for data in topic.partitions:
                 partition = TopicPartition(name, data.partition_index)
                 if partition not in left:
-                    raise unasked(alias, partition)
+                    raise foreign_answer(alias, partition)
                 left.remove(partition)
                 if name in refused:
                     data.error_code, data.records = refused[name], b""

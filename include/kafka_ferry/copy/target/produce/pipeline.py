@@ -16,7 +16,7 @@ from kafka_ferry.batches import Batch, next_sequence
 from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.cluster import unasked
+from kafka_ferry.wire.cluster import foreign_answer
 from kafka_ferry.wire.produce import partition_answers, produce_request
 
 _REQUEST_BYTES: Final = 4 * 1024 * 1024
@@ -178,7 +178,7 @@ class Pipeline:
         request = sent.batches
         for tp, entry in partition_answers(response):
             if tp not in request:
-                raise unasked(self._cluster.alias, tp)
+                raise foreign_answer(self._cluster.alias, tp)
             queue, out = request.pop(tp)
             answer = Answer(
                 entry.error_code,

@@ -223,6 +223,8 @@ class SourceLogs:
         held_back: what open transactions keep from the flow; partitions without any are absent.
         local_starts: the first offset that the leader has on its own disk, of partitions of tiered topics with
             something to copy; absent where the source does not say.
+        unproved_starts: those that start after their copies by the source's word alone, which does not refuse to be
+            read before.
     """
 
     bounds: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
@@ -236,6 +238,7 @@ class SourceLogs:
     oldest: Mapping[TopicPartition, int] = field(default_factory=dict)
     held_back: Mapping[TopicPartition, HeldBack] = field(default_factory=dict)
     local_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    unproved_starts: frozenset[TopicPartition] = frozenset()
 
     def remote_offsets(self, partition: TopicPartition, start: int, end: int) -> int:
         """How many of the offsets ``[start, end)`` only the source's remote storage has, as far as known."""

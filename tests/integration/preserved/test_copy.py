@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -16,9 +17,9 @@ from confluent_kafka import TopicPartition as Partition
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
-from kafka_ferry.control import read_positions
+from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy.target.preserved.control_records import later_epoch
-from kafka_ferry.model import TopicPartition
+from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import Record, create_topic, delete_before, read_all, set_config
 from tests.support.records.histories import named
@@ -202,6 +203,27 @@ def test_the_sources_log_start_is_followed_by_policy(
     # Nothing is new but the start.
     assert not failures(copy_now(flow, "run-2"))
     assert bounds(pair.backup, remote(flow, topic)) == (8 if policy == "follow" else 0, 20)
+
+
+def test_a_log_start_that_the_source_only_claims_deletes_nothing(
+    preserved: Callable[..., Flow], pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One answer is a claim: the broker gives what it says not to have any more."""
+    topic = pair.topic("claimed", named("old", 20))
+    flow = preserved(topic)
+    assert_copied(flow, topic, pair, "run-1")
+    look = ClusterControl.log_bounds
+
+    def lie(control: ClusterControl, *args: Any, **options: Any) -> dict[TopicPartition, LogBounds]:
+        start = 8 if control.alias == flow.source.alias else 0
+        return {tp: LogBounds(start, it.end) for tp, it in look(control, *args, **options).items()}
+
+    monkeypatch.setattr(ClusterControl, "log_bounds", lie)
+    plan = plan_now(flow, "run-2")
+    (doubt,) = (str(note) for note in plan.remarks.notes if "start later" in str(note))
+    assert f"{topic}-0 start later than their copies, and does not refuse" in doubt
+    assert not failures(copy_planned(flow, plan))
+    assert bounds(pair.backup, remote(flow, topic)) == (0, 20)
 
 
 def test_a_table_that_lacks_the_first_copied_range_deletes_nothing(

@@ -122,7 +122,9 @@ def next_start(
         return start
     first = state.ledger.first_copied.get(target, 0)
     wanted = start_by_ledger(flow, pair, first)
-    if flow.on_source_start_moved == "follow" and bounds.start > max(remote.start, first):
+    is_proved = TopicPartition(pair.topic, number) not in state.source.logs.unproved_starts
+    follows = flow.on_source_start_moved == "follow" and is_proved
+    if follows and bounds.start > max(remote.start, first):
         wanted = bounds.start
     return Start(start.offset, wanted) if wanted > remote.start else start
 

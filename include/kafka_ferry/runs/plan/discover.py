@@ -34,6 +34,7 @@ from kafka_ferry.runs.plan.first_copied import confirm
 from kafka_ferry.runs.plan.first_starts import start_epochs, topic_starts
 from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_sizes import with_sizes
+from kafka_ferry.runs.plan.moved_starts import doubt_of_starts, unproved_starts
 from kafka_ferry.runs.plan.remote_records import foreign_records, hidden_copies
 from kafka_ferry.runs.plan.split_transactions import split_transactions
 from kafka_ferry.runs.plan.tiered_storage import untiered_topics
@@ -390,9 +391,12 @@ def _with_what_offsets_need(
     }
     begun = [pair for pair in pairs if pair.remote and pair.positions]
     first = first_copied_offsets(ledger, (pair.remote for pair in begun if pair.remote))
-    logs = replace(state.source.logs, densities=sample_densities(flow, spans))
+    unproved = unproved_starts(flow, begun, state.source.logs.bounds, bounds)
+    densities = sample_densities(flow, spans)
+    logs = replace(state.source.logs, densities=densities, unproved_starts=unproved)
     return replace(
         state,
+        unknown=(*state.unknown, *doubt_of_starts(flow, unproved)),
         source=replace(state.source, logs=logs),
         ledger=replace(state.ledger, first_copied=confirm(flow, first, state.target.bounds, begun)),
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from kafka_ferry.config.types.values import KAFKAS_OWN, OWN_TOPICS
+from kafka_ferry.errors import ConfigError
 from kafka_ferry.plan.topics.replication_policy import HEARTBEATS, policy_of
 
 if TYPE_CHECKING:
@@ -38,8 +40,19 @@ def emitted_topics(flow: Flow) -> list[EmittedTopic]:
     The remote topic of heartbeats is among them as long as the flow does not copy heartbeats.
 
     Raises:
-        ConfigError: as ``policy_of``.
+        ConfigError: as ``policy_of``, or one of them would be a topic of Kafka's own, or of Kafka Ferry's: a heartbeat
+            in a ledger stops each run of the flow that has it.
     """
+    topics = _named_topics(flow)
+    for topic in topics:
+        if topic.name in KAFKAS_OWN or OWN_TOPICS.fullmatch(topic.name):
+            reason = f"would write to {topic.name} on {topic.cluster.alias}, which is not for this"
+            advice = "Give it another name: correct topics.rename, or the source's alias."
+            raise ConfigError(flow.file, topic.option, reason, advice=advice)
+    return topics
+
+
+def _named_topics(flow: Flow) -> list[EmittedTopic]:
     policy, target = policy_of(flow), flow.target
     topics = []
     if flow.emit_checkpoints_enabled:

@@ -344,8 +344,9 @@ def _topics_to_read(
     # In a topic with preserved offsets, the writer checks the records.
     kept = {(m.remote_topic, m.remote_topic_id) for m in state.ledger.marks.values() if m.preserved}
     # Until the source had heartbeats, earlier runs may have written their own where they go.
-    emitted = emitted_topics(flow) if state.positions.ledger_end else ()
-    own = {topic.name for topic in emitted if topic.option == HEARTBEATS_OPTION}
+    emitted = emitted_topics(flow)
+    is_begun = bool(state.positions.ledger_end)
+    own = {topic.name for topic in emitted if is_begun and topic.option == HEARTBEATS_OPTION}
     own -= {remote_names[name] for name in state.source.heartbeats.others & remote_names.keys()}
     return [
         remote_topics[name]

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from kafka_ferry.errors import ConfigError
 from kafka_ferry.plan.topics.emitted_topics import emitted_topics
-from tests.unit.config.builders import a_flow
+from tests.unit.config.builders import a_cluster, a_flow
 
 PRIMARY, BACKUP = "primary", "backup"
 CHECKPOINTS = ("primary.checkpoints.internal", BACKUP, 3)
@@ -68,3 +69,19 @@ def test_topics_are_named_and_placed_as_mirrormaker_2_does(
 ) -> None:
     found = emitted_topics(a_flow(**options))
     assert [(it.name, it.cluster.alias, it.replication_factor) for it in found] == topics
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"topics_rename": {"heartbeats": "ferry-ledger.other.internal"}}, "ferry-ledger.other"),
+        ({"topics_rename": {"heartbeats": "__consumer_offsets"}}, "__consumer_offsets"),
+        ({"source": a_cluster("ferry-ledger.a")}, "ferry-ledger.a.checkpoints.internal"),
+    ],
+)
+def test_none_of_them_is_a_topic_of_kafkas_or_of_a_flows_own(
+    options: dict[str, Any], name: str
+) -> None:
+    """A heartbeat in another flow's ledger would stop it."""
+    with pytest.raises(ConfigError, match=name):
+        emitted_topics(a_flow(**options))

@@ -142,6 +142,12 @@ def test_an_alias_is_no_longer_than_the_names_that_it_is_a_part_of_allow() -> No
         a_cluster("a" * 111)
 
 
+def test_no_alias_has_a_flow_s_writers_named_as_another_flow_s() -> None:
+    with pytest.raises(ValidationError, match=r"must not end in \.preserved"):
+        a_cluster("backup.preserved")
+    assert a_cluster("preserved").alias == "preserved"
+
+
 @pytest.mark.parametrize(
     "given",
     ["IdentityReplicationPolicy", "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"],

@@ -52,6 +52,8 @@ from kafka_ferry.secret_values import MASK, remember
 # Topics such as ferry-certificates.{alias}.internal, which may have 249 characters, DAGs' ids, which may have 250,
 # and folders have it in their names.
 _LONGEST_ALIAS: Final = 110
+# The transactional ids of a flow's writers to such a target would be those of the flow to a target without it.
+_OF_WRITERS: Final = ".preserved"
 _SECRET: Final = regex.compile(
     r".*(password|passphrase|secret|token|credential).*|(.*\.)?sasl\.jaas\.config|.*\.key(\.pem)?"
     r"|.*\.user\.info"
@@ -159,6 +161,13 @@ class Cluster(BaseModel):
         default=False,
         description="Whether it is one that ``resolve`` gives, which names only what was allowed.",
     )
+
+    @field_validator("alias")
+    @classmethod
+    def _is_of_its_own_writers(cls, alias: str) -> str:
+        if alias.endswith(_OF_WRITERS):
+            raise ValueError(f"must not end in {_OF_WRITERS}, as another flow's writers are named")
+        return alias
 
     @field_validator("properties")
     @classmethod

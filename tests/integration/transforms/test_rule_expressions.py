@@ -25,8 +25,14 @@ from tests.support.servers.http_server import QuietHandler, http_server
 
 # More fields than Spark shows of a type.
 _WIDE = f"struct({'1, ' * 30} topic)"
+_MANY = " ".join(f"when '{place}' then 'a'" for place in range(60))
 _TYPES = ",".join(f"a{place}:int" for place in range(30))
 SALT = {"config.providers": ["env"], "transform.secrets": {"salt": "${env:FERRY_SALT}"}}
+
+
+def _nested(expression: str, times: int) -> str:
+    """An expression of itself, and so on, of the topic."""
+    return expression.replace("{}", _nested(expression, times - 1)) if times else "topic"
 
 
 @pytest.fixture(scope="module")
@@ -306,6 +312,14 @@ def test_a_format_that_no_expression_reads_changes_nothing(
         ("cast(topic not like all ('%a%_b%') as string)", "write a LIKE for each"),
         ("case when topic = 'a' then 'b' else " * 40 + "'c'" + " end" * 40, "within each other"),
         ("nvl(" * 40 + "topic" + ", 'a')" * 40, "within each other"),
+        (_nested("cast({} like any (topic, topic || 'a') as string)", 25), "stands for more"),
+        (_nested(f"case {{}} {_MANY} else topic end", 5), "stands for more"),
+        (_nested("decode({}, " + "'a', 'b', " * 60 + "topic)", 5), "stands for more"),
+        (_nested("cast({} between 'a' and 'b' as string)", 30), "stands for more"),
+        (_nested("nullif({}, 'a')", 30), "stands for more"),
+        (_nested("cast(nullifzero(cast({} as int)) as string)", 30), "stands for more"),
+        (_nested("cast(to_number({}, '999') as string)", 30), "stands for more"),
+        (_nested("from_csv({}, 'a string').a", 30), "stands for more"),
     ],
 )
 def test_what_may_give_something_else_the_next_time_or_take_hours_is_refused_by_name(

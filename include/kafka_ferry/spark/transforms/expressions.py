@@ -38,6 +38,18 @@ _SEEKING_FUNCTIONS: Final = frozenset(
 
 # A tree's JSON has twice what is in one of these: of twenty within each other, a million times.
 _MOST_NESTED: Final = 12
+_MOST_NODES: Final = 100_000
+# What Spark, or a check of ours, replaces by what has an argument twice, or at most as often as there are arguments.
+_REPEATING: Final = frozenset(
+    {
+        *("between", "decode", "nullif", "nullifzero"),
+        *("from_csv", "from_xml", "to_number", "try_to_number"),
+    }
+)
+_TOO_LARGE: Final = (
+    f"stands for more than {_MOST_NODES:,} parts, since CASE with a value, LIKE ANY, BETWEEN, decode(), nullif(), "
+    "to_number() and others stand for what has a value several times: nest fewer of them"
+)
 _NOT_PLAIN: Final = (
     "must be an expression over one record, without aggregates, windows, generators and subqueries"
 )
@@ -65,6 +77,7 @@ class ParsedExpression:
         parser: Any = spark._jsparkSession.sessionState().sqlParser()
         self.tree = Tree(parser.parseExpression(self.text))
         _check_nesting(_jvm(spark), self.tree.root)
+        _check_repetition(self.tree)
         # Before the analyzer sees it, which reads the files and addresses of tables.
         patterns = _jvm(spark).org.apache.spark.sql.catalyst.trees.TreePattern
         if self.tree.root.containsPattern(patterns.PLAN_EXPRESSION()):
@@ -139,14 +152,18 @@ class ParsedExpression:
 
 
 def _check_nesting(jvm: Any, root: Any) -> None:
-    """Check how deep ``CASE``, and functions that Spark replaces by others, are within each other.
+    """Check how large an expression is, and how deep ``CASE``, and functions that Spark replaces by others, are within
+    each other.
 
     Raises:
-        ValueError: so deep that to look at the expression would take hours.
+        ValueError: to look at the expression would take hours.
     """
+    # By its number, Spark looks no further than the node.
+    if root.apply(_MOST_NODES) is not None:
+        raise ValueError(_TOO_LARGE)
     patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
     twice = patterns.CASE_WHEN(), patterns.RUNTIME_REPLACEABLE()
-    waiting = [(root, 0)]
+    waiting, nodes = [(root, 0)], 0
     while waiting:
         node, depth = waiting.pop()
         if not any(map(node.containsPattern, twice)):
@@ -157,8 +174,29 @@ def _check_nesting(jvm: Any, root: Any) -> None:
                 f"has more than {_MOST_NESTED} CASE, or functions such as nvl(), within each other: give one CASE "
                 "several WHEN, or use if() or coalesce()"
             )
+        nodes += 2**depth
+        if nodes > _MOST_NODES:
+            raise ValueError(_TOO_LARGE)
         children = node.children()
         waiting += ((children.apply(place), depth) for place in range(children.size()))
+
+
+def _check_repetition(tree: Tree) -> None:
+    """Check how large a parsed expression becomes when functions are replaced by what has an argument several times.
+
+    Raises:
+        ValueError: so large that to look at it would take hours.
+    """
+    times: dict[tuple[int, ...], int] = {(): 1}
+    nodes = 0
+    for node in tree.nodes:
+        nodes += times[node.path]
+        if nodes > _MOST_NODES:
+            raise ValueError(_TOO_LARGE)
+        count = int(node.fields["num-children"])
+        is_repeating = node.names[-1].lower() in _REPEATING
+        within = times[node.path] * (max(count, 2) if is_repeating else 1)
+        times |= {(*node.path, place): within for place in range(count)}
 
 
 def _is_argument(node: Node) -> bool:

@@ -55,19 +55,15 @@ class Tree:
 
     def parent(self, node: Node) -> Node | None:
         """The node of which a node is a child, None for the root."""
-        return next(
-            (
-                candidate
-                for candidate in self.nodes
-                if node.path and candidate.path == node.path[:-1]
-            ),
-            None,
-        )
+        return self._by_path.get(node.path[:-1]) if node.path else None
 
     def child(self, node: Node, place: int) -> Node | None:
         """A node's child at a place, None if it has fewer."""
-        path = (*node.path, place)
-        return next((candidate for candidate in self.nodes if candidate.path == path), None)
+        return self._by_path.get((*node.path, place))
+
+    @cached_property
+    def _by_path(self) -> Mapping[tuple[int, ...], Node]:
+        return {node.path: node for node in self.nodes}
 
 
 def type_of(expression: Any) -> str:

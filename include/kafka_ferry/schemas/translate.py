@@ -51,9 +51,9 @@ class IdBytes:
         self._resolve = resolve
         self._unknown = 0
         self.known: dict[bytes, bytes | None] = {
-            _as_bytes(source): _as_bytes(target) for source, target in known.ids.items()
+            id_bytes(source): id_bytes(target) for source, target in known.ids.items()
         }
-        self.known |= {_as_bytes(source): _as_bytes(guid) for source, guid in known.guids.items()}
+        self.known |= {id_bytes(source): id_bytes(guid) for source, guid in known.guids.items()}
 
     def of(self, source: bytes) -> bytes | None:
         """What an id (4 bytes) or a GUID (16 bytes) becomes, None if it is unknown."""
@@ -63,7 +63,7 @@ class IdBytes:
             return None
         target = self._resolve(id_text(source))
         self._unknown += target is None
-        self.known[source] = None if target is None else _as_bytes(target)
+        self.known[source] = None if target is None else id_bytes(target)
         return self.known[source]
 
 
@@ -74,7 +74,8 @@ def id_text(source: bytes) -> int | str:
     return str(uuid.UUID(bytes=source))
 
 
-def _as_bytes(id_or_guid: int | str) -> bytes:
+def id_bytes(id_or_guid: int | str) -> bytes:
+    """An id (4 bytes) or a GUID (16 bytes) as records have it, without its magic byte."""
     return (
         id_or_guid.to_bytes(_ID_BYTES, "big")
         if isinstance(id_or_guid, int)

@@ -29,10 +29,12 @@ class RegistryFormats:
         self._clients = ExitStack()
         self._registry: SchemaRegistry | None = None
 
-    def of(self, rule: TransformRule) -> Mapping[str, FieldFormat]:
-        """How the fields of a rule's keys and values are read that have schemas."""
+    def of(self, rule: TransformRule, topic: str) -> Mapping[str, FieldFormat]:
+        """How the fields of a rule's keys and values in a topic are read that have schemas."""
         return {
-            part: RegistryRecords(self._source, form, rule.words, ID_HEADERS[part])
+            part: RegistryRecords(
+                *(self._source, form, rule.words, ID_HEADERS[part]), f"{topic}-{part}"
+            )
             for part in PARTS
             if (form := rule.format_of(part)) in REGISTRY_FORMATS
         }

@@ -61,8 +61,8 @@ class NumberedRule(NamedTuple):
     changer: Changer
 
 
-Formats = Callable[[TransformRule], Mapping[str, FieldFormat]]
-"""How the fields of a rule's keys and values are read that are not JSON."""
+Formats = Callable[[TransformRule, str], Mapping[str, FieldFormat]]
+"""How the fields of a rule's keys and values in a topic are read that are not JSON."""
 
 
 def rules_of(
@@ -75,7 +75,7 @@ def rules_of(
         if rule and not rule.function:
             number = flow.transform.index(rule)
             decimals = evaluator.decimals[number] if evaluator else None
-            numbered[topic] = NumberedRule(number, Changer(rule, formats(rule), decimals))
+            numbered[topic] = NumberedRule(number, Changer(rule, formats(rule, topic), decimals))
     return numbered
 
 

@@ -92,7 +92,8 @@ def find_upstream(
         )
     by_flow = {name: origins_of(topics, of_flow.items()) for name, of_flow in positions.items()}
     ledgers = {ledger_topic(name.partition("->")[0]) for name in denied}
-    is_hidden = bool(source.hidden(ledgers, names))
+    # One that is listed may not be read.
+    is_hidden = bool(ledgers - source.unknown(ledgers))
     return Upstream(origins_of(topics, known), tuple(unknown), by_flow, is_hidden)
 
 

@@ -6,10 +6,11 @@ The id, or the schema's GUID, may stand in a header instead, with its magic byte
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_ferry.errors import FerryError
+from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.schemas.fields.record_schema import (
     MOST_TEXT,
     Names,
@@ -17,7 +18,7 @@ from kafka_ferry.schemas.fields.record_schema import (
     RecordSchema,
     references_of,
 )
-from kafka_ferry.schemas.translate import MOST_UNKNOWN, id_text
+from kafka_ferry.schemas.translate import MOST_UNKNOWN, id_bytes, id_text
 
 if TYPE_CHECKING:
     from kafka_ferry.batches.record_format.content import Header
@@ -55,6 +56,8 @@ class RegistryRecords:
         form: the records' format.
         names: the fields that expressions may name.
         schema_header: the header that has the schema's id or GUID, if the content does not begin with its id.
+        subject: the subject that is named after the topic. Its schemas are read however many others were looked for
+            in vain: by ids that no registry knows, one producer would have the records of all others fail.
     """
 
     def __init__(
@@ -63,11 +66,13 @@ class RegistryRecords:
         form: RegistryFormat,
         names: Collection[str],
         schema_header: bytes,
+        subject: str = "",
     ) -> None:
         self._registry, self._form, self._names = registry, form, names
-        self.schema_header = schema_header
+        self.schema_header, self._subject = schema_header, subject
         self._known: dict[bytes, RecordSchema | NotReadable] = {}
         self._unknown = self._read = 0
+        self._own_ids: set[bytes] | None = None
 
     def as_json(self, content: bytes, headers: Sequence[Header] = ()) -> bytes:
         """The named fields as JSON; what is no JSON if the content cannot be read.
@@ -120,7 +125,7 @@ class RegistryRecords:
     def _schema(self, schema_id: bytes) -> RecordSchema:
         """The schema of an id or a GUID, with its magic byte."""
         if schema_id not in self._known:
-            if self._unknown == MOST_UNKNOWN:
+            if self._unknown >= MOST_UNKNOWN and schema_id not in self._ids_of_subject():
                 raise NotReadable(f"{MOST_UNKNOWN:,} schemas were looked for in vain by now")
             if self._read > MOST_TEXT:
                 raise NotReadable(f"schemas of {MOST_TEXT:,} characters were read by now")
@@ -136,6 +141,25 @@ class RegistryRecords:
         if isinstance(known, NotReadable):
             raise known
         return known
+
+    def _ids_of_subject(self) -> set[bytes]:
+        """The ids and GUIDs of the subject's newest versions, with their magic bytes; asked for once."""
+        if self._own_ids is None:
+            # Only flows with such records load it.
+            from kafka_ferry.schemas.registry import RegistryRefused  # noqa: PLC0415
+
+            own_ids: set[bytes] = set()
+            registry = self._registry()
+            versions = registry.versions(self._subject) if self._subject else []
+            for version in versions[-MOST_UNKNOWN:]:
+                # Deleted meanwhile, it has none.
+                with suppress(RegistryRefused):
+                    schema = registry.schema(SchemaVersion(self._subject, version))
+                    own_ids.add(b"\0" + id_bytes(schema.id))
+                    if schema.guid:
+                        own_ids.add(b"\1" + id_bytes(schema.guid))
+            self._own_ids = own_ids
+        return self._own_ids
 
     def _of_id(self, schema_id: bytes) -> RecordSchema:
         registry, wanted = self._registry(), id_text(schema_id[1:])

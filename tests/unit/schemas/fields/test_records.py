@@ -32,7 +32,7 @@ def registry() -> MemoryRegistry:
 
 
 def records_of(registry: MemoryRegistry, form: RegistryFormat, *names: str) -> RegistryRecords:
-    return RegistryRecords(lambda: registry, form, names, HEADER)
+    return RegistryRecords(lambda: registry, form, names, HEADER, "places-value")
 
 
 def of(number: int, payload: bytes) -> bytes:
@@ -165,6 +165,18 @@ def test_a_producer_cannot_have_a_registry_asked_for_each_record(registry: Memor
     assert registry.asked - asked == 1 + MOST_UNKNOWN
     # What was read before is still read.
     assert json.loads(records.as_json(of(2, b"\x0c"))) == {"n": 6}
+
+
+def test_ids_that_no_registry_knows_make_no_other_producers_records_fail(
+    registry: MemoryRegistry,
+) -> None:
+    records, number = records_of(registry, "avro", "n"), 100
+    for number in range(100, 100 + MOST_UNKNOWN):
+        records.as_json(of(number, b"\x0a"))
+    assert json.loads(records.as_json(of(2, b"\x0a"))) == {"n": 5}
+    asked = registry.asked
+    assert records.as_json(of(number + 1, b"\x0a")) == b"\xff"
+    assert registry.asked == asked
 
 
 def test_a_task_reads_no_more_schemas_than_so_many_characters(

@@ -170,8 +170,10 @@ def _wanted(ledger: LedgerTable, entry: LedgerRange, doubted: Container[int]) ->
         entry: the range.
         doubted: the ledger offsets of ranges that prove nothing.
     """
+    if entry.window is None:
+        return None
     copied, since, until = entry.copied, BEGINNING, FOREVER
-    if entry.window and copied.reasons.get(Reason.OUTSIDE_WINDOW):
+    if copied.reasons.get(Reason.OUTSIDE_WINDOW):
         since, until = entry.window.since_ms, entry.window.until_ms
     accounts: list[Accounted] = []
     if copied.reasons.get(Reason.COPIED_BEFORE):
@@ -181,7 +183,7 @@ def _wanted(ledger: LedgerTable, entry: LedgerRange, doubted: Container[int]) ->
                 accounts.append(Accounted(span.start, span.start, None, span.rewound_from >= 0))
                 accounts += (Accounted(it.source, it.source + it.records) for it in span.segments)
     settled = (SettledSpan(*astuple(it)) for it in settled_spans(accounts))
-    return TimeWindow(since, until, settled) if entry.window else None
+    return TimeWindow(since, until, settled)
 
 
 def _source(copied: CopiedRange) -> TopicPartition:

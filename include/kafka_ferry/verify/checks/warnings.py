@@ -47,7 +47,7 @@ WARNINGS: Final = Suite[RangeRow](
             ),
             "The remote topic's retention is shorter than the time until it was verified; or the "
             "source's log start, which it follows where offsets are preserved, has passed them. Where it keeps records "
-            "for ever, somebody has deleted them, or a disk has lost them.",
+            "for ever, a client has deleted them, or a disk has lost them.",
             only_where="first_proof",
         ),
         Check(

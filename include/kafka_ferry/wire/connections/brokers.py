@@ -301,7 +301,7 @@ class BrokerConnections:
     def _require_member(self, connection: Connection) -> None:
         """Check that a broker that others have named is of their cluster; closes the connection where it is not.
 
-        Whoever holds a cluster could name brokers of another one, such as the flow's other side. Where these let the
+        A hostile cluster could name brokers of another one, such as the flow's other side. Where these let the
         flow in, what is meant for this cluster would be written there, or read from there.
 
         Raises:
